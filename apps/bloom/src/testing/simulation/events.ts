@@ -22,6 +22,10 @@ export class Events {
   /** By room id. Several rooms can have the same named id, one after the other, and are left out. */
   readonly #stories = new Map<string, Story>();
   readonly #disconnections = new Map<string, number>();
+  /** Data channel messages that reached the media of a room's owner. */
+  readonly #said: { readonly roomId: string; readonly owner: VirtualNode; readonly data: string }[] = [];
+  /** Messages published as events. */
+  readonly #published = new Set<string>();
 
   constructor(cluster: VirtualCluster) {
     this.#cluster = cluster;
@@ -31,6 +35,7 @@ export class Events {
   heard(node: VirtualNode, source: 'local' | 'remote', notification: Notification): void {
     const { type, roomId } = notification;
     const text = JSON.stringify(notification);
+    if (source === 'local' && notification.type === 'dataMessage') this.#published.add(String(notification.data));
     const isFirst = source === 'local' && type === 'roomCreated';
     const story = (isFirst ? undefined : this.#stories.get(roomId)) ?? this.#begin(roomId, source);
     if (source === 'local' && notification.type === 'peerDisconnected') {
@@ -44,6 +49,13 @@ export class Events {
     story?.heard.get(node)?.push(text);
   }
 
+  /** Records that a data channel message reaches the room's media, and returns its content. */
+  said(roomId: string, owner: VirtualNode): string {
+    const data = `message ${this.#said.length}`;
+    this.#said.push({ roomId, owner, data });
+    return data;
+  }
+
   /** Number of times that a peer was reported as disconnected. */
   disconnections(peerId: string): number {
     return this.#disconnections.get(peerId) ?? 0;
@@ -54,6 +66,7 @@ export class Events {
     for (const [roomId, story] of this.#stories) {
       if (!generatedIds.has(roomId)) continue;
       const published = story.events.map((text) => JSON.parse(text) as Notification);
+      this.#checkSaid(roomId, story, published);
       // A taker that was cut off may have run a lost room, and have published its end too.
       if (!this.#cluster.lost.has(roomId)) {
         this.#checkOrder(roomId, story, published);
@@ -94,8 +107,20 @@ export class Events {
       if (isConnected && end !== -1) this.#cluster.broken(`${name} never published that ${peerId} left ${roomId}`);
   }
 
-  #checkDelivery(roomId: string, { owners, events, heard: all, links }: Story, node: VirtualNode): void {
-    const heard = all.get(node) ?? [];
+  /** What a room's media received is published, unless the room or one of its nodes has ended. */
+  #checkSaid(roomId: string, { owners }: Story, published: readonly Notification[]): void {
+    const hasEnded = published.some(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
+    if (hasEnded || !owners.every(({ machine }) => machine.alive)) return;
+    const lost = this.#said.filter((said) => said.roomId === roomId && !this.#published.has(said.data));
+    if (lost.length > 0) {
+      const names = [...new Set(lost.map(({ owner }) => owner.name))].join(' and ');
+      this.#cluster.broken(`${names} did not publish ${lost.length} data channel messages in room ${roomId}`);
+    }
+  }
+
+  #checkDelivery(roomId: string, { owners, events: said, heard: all, links }: Story, node: VirtualNode): void {
+    const heard = (all.get(node) ?? []).filter((text) => !isData(text));
+    const events = said.filter((text) => !isData(text));
     let next = 0;
     for (const event of heard) {
       const at = events.indexOf(event, next);
@@ -113,6 +138,11 @@ export class Events {
         `${node.name} delivered ${heard.length} of ${events.length} events of room ${roomId} of ${owners.map(({ name }) => name).join(' and ')}`,
       );
   }
+}
+
+/** Messages to other nodes are lost while a link is full. */
+function isData(text: string): boolean {
+  return text.startsWith('{"type":"dataMessage"');
 }
 
 function pairOf(a: VirtualNode, b: VirtualNode): string {

@@ -26,14 +26,35 @@ function restart(strike: Strike): void {
 }
 
 /** Loses everything in the given directions for a while. */
-function split(strike: Strike, directions: readonly (readonly [string, string])[]): void {
+function split(
+  strike: Strike,
+  directions: readonly (readonly [string, string])[],
+  ms: readonly [number, number] = [500, 30_000],
+): void {
   const { cluster } = strike;
   cluster.wasSplit = true;
   for (const [from, to] of directions) cluster.network.block(from, to);
-  later(strike, [500, 30_000], () => {
+  later(strike, ms, () => {
     cluster.note(`heal ${directions.join(' ')}`);
     for (const [from, to] of directions) cluster.network.unblock(from, to);
   });
+}
+
+function freeze(strike: Strike, { machine }: VirtualNode, ms: readonly [number, number]): void {
+  const { cluster } = strike;
+  cluster.note(`${machine.host} freezes`);
+  cluster.world.freeze(machine);
+  later(strike, ms, () => {
+    cluster.note(`${machine.host} thaw`);
+    cluster.world.thaw(machine);
+  });
+}
+
+/** Slows a link. A home must still be able to decide about an id, after questions to two owners, within 500 ms. */
+function delay(strike: Strike, [from, to]: readonly [string, string], [low, high]: readonly [number, number]): void {
+  const { network } = strike.cluster;
+  network.delay(from, to, strike.dice.between(low, high));
+  later(strike, [1_000, 20_000], () => network.delay(from, to, 0));
 }
 
 const FAULTS: Readonly<Record<string, Fault>> = {
@@ -63,6 +84,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   evacuate: (strike) => {
     const { cluster, node, dice } = strike;
+    for (const told of cluster.onEvacuation) told(node);
     cluster.world.schedule(node.machine, 0, () => node.evacuate(dice.between(500, 20_000)));
     later(strike, [500, 20_000], () => {
       cluster.note(`${node.machine.host} undrain`);
@@ -84,15 +106,42 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       FAULTS[kind]?.({ cluster, node: victim, dice });
     });
   },
-  freeze: (strike) => {
-    const { cluster, node } = strike;
-    const { machine } = node;
-    cluster.world.freeze(machine);
-    later(strike, [100, 25_000], () => {
-      cluster.note(`${machine.host} thaw`);
-      cluster.world.thaw(machine);
+  /** The node stops as soon as it has given a room away, to nodes that stall and have slow links. */
+  hastyStop: (strike) => {
+    const { cluster, node, dice } = strike;
+    const { world } = cluster;
+    for (const from of cluster.hosts) for (const to of cluster.hosts) delay(strike, [from, to], [20, 60]);
+    const rooms = node.host.roomIds();
+    FAULTS['evacuate']?.(strike);
+    const until = world.nowMs + 1_000;
+    const watch = (): void => {
+      if (!node.machine.alive || node.machine.frozen || node.isStopping || world.nowMs > until) return;
+      if (!rooms.some((roomId) => node.relays(roomId))) return void world.schedule(world.outside, 5, watch);
+      cluster.note(`${node.machine.host} stop`);
+      FAULTS['stop']?.(strike);
+      for (const other of cluster.nodes)
+        if (other !== node && !other.machine.frozen && dice.random() < 0.7) freeze(strike, other, [1, 250]);
+    };
+    watch();
+  },
+  /** The node that gives its rooms away, or another one, is cut off from all or one for longer than a move waits. */
+  longCut: (strike) => {
+    const { cluster, node, dice } = strike;
+    FAULTS['evacuate']?.(strike);
+    const { host } = dice.pick([node, dice.pick(cluster.nodes)]).machine;
+    const others = cluster.hosts.filter((each) => each !== host);
+    const away = dice.pick([others, [dice.pick(others)]]);
+    later(strike, [0, 40], () => {
+      cluster.note(`${host} cut off from ${away.join()}`);
+      cluster.wasCut = true;
+      split(
+        strike,
+        away.flatMap((each) => [[host, each] as const, [each, host] as const]),
+        [72_000, 80_000],
+      );
     });
   },
+  freeze: (strike) => freeze(strike, strike.node, [100, 25_000]),
   partition: (strike) => {
     const { cluster, node, dice } = strike;
     const { host } = node.machine;
@@ -106,14 +155,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   halfOpen: (strike) => split(strike, [[strike.node.machine.host, otherHost(strike)]]),
   reset: (strike) => strike.cluster.network.reset(strike.node.machine.host, otherHost(strike)),
-  // A round trip plus a question to the owner fits into the 500 ms that a home has to decide about an id.
-  delay: (strike) => {
-    const { network } = strike.cluster;
-    const { host } = strike.node.machine;
-    const other = otherHost(strike);
-    network.delay(host, other, strike.dice.between(20, 100));
-    later(strike, [1_000, 20_000], () => network.delay(host, other, 0));
-  },
+  delay: (strike) => delay(strike, [strike.node.machine.host, otherHost(strike)], [20, 100]),
   mapper: (strike) => {
     const { network } = strike.cluster;
     const { host } = strike.node.machine;

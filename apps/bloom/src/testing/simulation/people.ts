@@ -16,6 +16,7 @@ const LOST: ReadonlySet<string> = new Set(['NO_CONNECTION', 'TIMEOUT']);
 interface Person {
   readonly name: string;
   readonly token: string;
+  readonly roomId: string;
   attached: AttachedPeer | undefined;
   /** When the room moved to another node, and how often the person had been reported as disconnected by then. */
   moved?: { readonly atMs: number; readonly disconnections: number } | undefined;
@@ -27,6 +28,9 @@ export class People {
 
   constructor(cluster: VirtualCluster) {
     this.#cluster = cluster;
+    cluster.onEvacuation.push((node) => {
+      for (const person of this.#people) if (node.host.view(person.roomId) !== undefined) this.#talk(person, 100);
+    });
   }
 
   /** Lets somebody do something through one node. */
@@ -35,7 +39,7 @@ export class People {
     const node = dice.pick(nodes);
     if (node === undefined) return;
     const rooms = nodes.flatMap(({ host }) => host.views());
-    const act = dice.pick([this.#join, this.#join, this.#leave, this.#reconnect]);
+    const act = dice.pick([this.#join, this.#join, this.#leave, this.#reconnect, this.#say, this.#say]);
     const [room, person] = [dice.pick(rooms), dice.pick(this.#people)];
     world.schedule(node.machine, 0, () => void act.call(this, node, room, person));
   }
@@ -45,7 +49,7 @@ export class People {
     const label = `${node.machine.host} join ${room.id}`;
     try {
       const { peer, token } = await node.rooms.addPeer(room.id, {});
-      const person: Person = { name: peer.id, token, attached: undefined };
+      const person: Person = { name: peer.id, token, roomId: room.id, attached: undefined };
       this.#people.push(person);
       this.#cluster.note(`${label} -> ${peer.id}`);
       await this.#attach(node, person);
@@ -63,6 +67,25 @@ export class People {
     this.#cluster.note(`${person.name} hangs up`);
     person.attached.detach('closed_by_client');
     person.attached = undefined;
+  }
+
+  async #say(_node: VirtualNode, _room: unknown, person: Person | undefined): Promise<void> {
+    if (person !== undefined) this.#talk(person, 20);
+  }
+
+  /** Lets a person write to the others over a data channel every few milliseconds. */
+  #talk(person: Person, untilMs: number): void {
+    const { world, nodes, events } = this.#cluster;
+    const { name: peerId, roomId } = person;
+    const say = (owner: VirtualNode): void => {
+      const view = owner.host.view(roomId);
+      const emit = owner.media.emit.get(roomId);
+      const isThere = view?.peers.some(({ id, status }) => id === peerId && status === 'connected') === true;
+      if (person.attached === undefined || emit === undefined || !isThere) return;
+      emit({ type: 'dataMessage', peerId, label: 'chat', to: [], data: events.said(roomId, owner) });
+    };
+    for (let ms = 0; ms < untilMs; ms += 4)
+      for (const owner of nodes) world.schedule(owner.machine, ms, () => say(owner));
   }
 
   /** Lets a person whose room has moved come back, as SDKs do, until somebody lets them in. */

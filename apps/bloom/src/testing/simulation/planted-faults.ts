@@ -100,6 +100,9 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
   'does not publish that a peer left': publishing((publish) => (notification, source) => {
     if (source === 'remote' || notification.type !== 'peerDisconnected') publish(notification, source);
   }),
+  'does not publish what people write': publishing((publish) => (notification, source) => {
+    if (source === 'remote' || notification.type !== 'dataMessage') publish(notification, source);
+  }),
   'posts webhooks twice': {
     post: (post) => async (url, body, signal) => {
       await post(url, body, signal);

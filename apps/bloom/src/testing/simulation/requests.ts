@@ -8,6 +8,8 @@ import type { VirtualNode } from './virtual-node.js';
 /** Few ids, so that clients of different nodes often want the same one. */
 const IDS = ['kitchen', 'hall', 'attic', 'cellar', 'porch'];
 
+const CONFIG = { webhookUrl: RECEIVER, dataEvents: ['chat'] };
+
 /** The requests that clients make. One listed twice is made twice as often. */
 const ASKS = ['create', 'create', 'create', 'generate', 'get', 'get', 'delete', 'delete', 'list'] as const;
 
@@ -40,6 +42,12 @@ export class Requests {
 
   constructor(cluster: VirtualCluster) {
     this.#cluster = cluster;
+    // Clients want the rooms of a node that has left, at once.
+    cluster.onLeft.push((node) => {
+      for (const roomId of cluster.nodes.flatMap((owner) => owner.movedRooms))
+        for (const ask of ['get', 'create'])
+          cluster.world.schedule(node.machine, 0, () => void this.#timed(node, ask, roomId));
+    });
   }
 
   /** Lets a client send one request to one node, or one client of each node send the same request at once. */
@@ -115,11 +123,17 @@ export class Requests {
   async #create(node: VirtualNode, roomId: string | null): Promise<void> {
     if (roomId !== null) this.#generated.delete(roomId);
     const before = roomId === null ? undefined : this.#deletions.get(roomId);
+    const running = roomId === null ? [] : this.#find(node, roomId);
+    const wasCalm = this.#cluster.isCalm;
     const label = `${node.machine.host} create ${roomId ?? 'any'}`;
     const { membership, nodes } = this.#cluster;
     try {
-      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, roomId, webhookUrl: RECEIVER });
+      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, ...CONFIG, roomId });
       this.#cluster.note(`${label} -> ${room.id} on ${address}`);
+      const [only, another] = running;
+      const still = only !== undefined && this.#cluster.nodes.some((each) => each.roomKey(room.id) === only.key);
+      if (wasCalm && this.#cluster.isCalm && still && another === undefined)
+        this.#cluster.broken(`${label} was granted, although ${room.id} ran on ${only.owner.name} all the time`);
       const owner = this.#cluster.node(address);
       const key = owner?.roomKey(room.id);
       if (roomId === null) {
@@ -160,6 +174,8 @@ export class Requests {
     try {
       await node.rooms.deleteRoom(roomId);
       this.#cluster.note(`${label} -> deleted`);
+      // The room may have been created in the meantime.
+      this.#kept.delete(roomId);
       const [only, another] = before;
       const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
       if (only !== undefined && another === undefined && still !== undefined)

@@ -25,6 +25,14 @@ export class VirtualCluster {
   readonly violations: string[] = [];
   readonly events = new Events(this);
   readonly receivers = new Receivers(this);
+  /** True once a node was cut off for longer than a move waits. */
+  wasCut = false;
+  /** Called when a node begins to move its rooms away. */
+  readonly onEvacuation: ((node: VirtualNode) => void)[] = [];
+  /** Called when one node has heard that another one has left in order. */
+  readonly onLeft: ((node: VirtualNode) => void)[] = [];
+  /** When a node last heard of another one. */
+  #joinedMs = 0;
   /** Nodes on which each room has run, by its key. */
   readonly owners = new Map<string, Set<VirtualNode>>();
   /** Ids of rooms that were lost on the way to a node that ended. */
@@ -76,6 +84,11 @@ export class VirtualCluster {
     return isWhole ? this.#changes : undefined;
   }
 
+  /** True if all nodes have been able to hear each other since the start, and know each other's rooms. */
+  get isCalm(): boolean {
+    return !this.wasSplit && this.membership !== undefined && this.world.nowMs - this.#joinedMs > 2_000;
+  }
+
   note(line: string): void {
     this.#lines.push(`${this.world.nowMs.toFixed(3)} ${line}`);
   }
@@ -120,6 +133,10 @@ export class VirtualCluster {
     const onMember = (change: string, lost?: string): void => {
       this.#changes += 1;
       this.note(`${host} ${change}`);
+      const [what, , reason] = change.split(' ');
+      if (what === 'up') this.#joinedMs = world.nowMs;
+      const node = this.node(host);
+      if (reason === 'leave' && node !== undefined) for (const told of this.onLeft) told(node);
       if (this.nodes.some(({ name }) => name === lost)) this.wasSplit = true;
     };
     const onMoved = (roomId: string): void => {
@@ -130,8 +147,12 @@ export class VirtualCluster {
     const onLost = (roomId: string, taker: string): void => {
       this.note(`${host} lost room ${roomId} on its way to ${taker}`);
       this.lost.add(roomId);
+      for (const other of this.nodes)
+        if (!other.machine.frozen && other.movedRooms.includes(roomId))
+          this.broken(`room ${roomId} runs on ${other.name}, although ${host} has published its crash`);
       const stops = this.nodes.some(({ name, isStopping }) => isStopping && (name === taker || name === nameOf(host)));
-      if (!stops && !this.#ended.has(taker)) this.broken(`room ${roomId} was lost on its way to ${taker}, which lives`);
+      if (!stops && !this.wasCut && !this.#ended.has(taker))
+        this.broken(`room ${roomId} was lost on its way to ${taker}, which lives`);
     };
     world.schedule(machine, 0, () => {
       this.note(`${host} boot`);

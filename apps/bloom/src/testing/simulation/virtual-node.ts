@@ -46,6 +46,7 @@ export class VirtualNode {
   readonly host: RoomHost;
   readonly registry: RoomRegistry;
   readonly rooms: RoomRouter;
+  readonly media = new TestMedia();
   /** True once the node leaves the cluster. */
   isStopping = false;
   readonly #options: VirtualNodeOptions;
@@ -79,7 +80,8 @@ export class VirtualNode {
     const bus = new NotificationBus(silentLog);
     fault.bus?.(bus);
     bus.subscribe((envelope) => {
-      if (envelope.kind === 'notification') options.events.heard(this, envelope.source, envelope.notification);
+      if (envelope.kind === 'notification' || envelope.kind === 'data')
+        options.events.heard(this, envelope.source, envelope.notification);
     });
     const poster = options.receivers.posterOf(machine);
     const webhooks = new Webhooks({
@@ -93,7 +95,7 @@ export class VirtualNode {
     this.host = new RoomHost({
       ...common,
       system,
-      engine: new TestMedia(),
+      engine: this.media,
       createSession: scriptedSession,
       events: (notification, { webhookUrl, requestId }) => {
         const { type, roomId } = notification;
@@ -144,6 +146,12 @@ export class VirtualNode {
   /** Identifies the room with this id that runs here, wherever it ran before; undefined if there is none. */
   roomKey(roomId: string): string | undefined {
     return this.host.view(roomId) === undefined ? undefined : `${roomId} ${this.host.createdAt(roomId)}`;
+  }
+
+  /** Ids of the rooms here that have run on other nodes before. */
+  get movedRooms(): string[] {
+    const { directory } = this.registry;
+    return this.host.roomIds().filter((roomId) => (directory.announced(this.name, roomId)?.epoch ?? 0) > 0);
   }
 
   /** True if the room has moved away from here and its requests are passed on. */

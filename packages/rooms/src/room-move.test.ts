@@ -324,6 +324,26 @@ describe('a person of a room that has moved', () => {
     ]);
   });
 
+  test('gets the last 16 messages that the backend has sent meanwhile, once', async () => {
+    await open();
+    const ann = await from.join('kitchen');
+    await move();
+    for (let data = 0; data < 17; data += 1)
+      expect(await to.rooms.sendMessage('kitchen', { topic: 'news', data })).toEqual({ delivered: 0 });
+    const messagesTo = async (): Promise<unknown[]> => {
+      const back = await to.connect(ann.token);
+      await back.act({ type: 'join', metadata: null });
+      await back.detach();
+      return back.socket.sent.filter((sent) => (sent as { type: string }).type === 'roomMessage');
+    };
+    const sent = Array.from({ length: 16 }, (_, i) => ({
+      type: 'roomMessage',
+      message: { topic: 'news', data: i + 1 },
+    }));
+    expect(await messagesTo()).toEqual(sent);
+    expect(await messagesTo()).toEqual([]);
+  });
+
   test('counts as load, so that the next room goes elsewhere', async () => {
     await open();
     const ann = await from.join('kitchen');

@@ -1,7 +1,7 @@
 import type { TrackInfo } from '@bloom/protocol';
 import type { MediaRoomEvent } from '@bloom/sfu';
 import { Allowance } from '@bloom/time';
-import type { PeerPermissions, PeerView, TrackView } from '../room-service.js';
+import type { PeerPermissions, PeerView, RoomMessage, TrackView } from '../room-service.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
 import type { Endpoint, EndpointTrack, KnownTrack } from './peer-session.js';
 import { defaultPermissions } from './permissions.js';
@@ -15,6 +15,8 @@ export interface Expected {
   joined: boolean;
   /** Tracks that it has not published again, by id. */
   readonly tracks: Map<string, KnownTrack>;
+  /** Messages from the backend, for when it has joined. */
+  messages?: RoomMessage[];
 }
 
 interface KnownEndpoint {

@@ -99,6 +99,8 @@ export class ClientRequests {
       endpoints: this.#endpoints.visibleTo(peer),
       ...(speaking.length > 0 ? { speaking } : {}),
     });
+    const held = peer.connection?.client === 'http' ? [] : (peer.expected?.messages?.splice(0) ?? []);
+    for (const message of held) this.#world.deliver(peer, message, 'websocket');
     if (!hidden) this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
     const { roomId } = this.#endpoints;
     const shown = shownMetadata(peer);

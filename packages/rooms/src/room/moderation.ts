@@ -1,10 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { done, refusals, type Outcome } from '../outcome.js';
-import { peerView, permissionsOf, shownMetadata, trackView, type PeerRecord } from '../peer/peer-record.js';
+import {
+  type Expected,
+  peerView,
+  permissionsOf,
+  shownMetadata,
+  trackView,
+  type PeerRecord,
+} from '../peer/peer-record.js';
 import { defaultPermissions, mayPublish, mergePermissions } from '../peer/permissions.js';
 import type { PeerChanges, PeerView, RoomMessage, TrackAddress, TrackView } from '../room-service.js';
 import type { Endpoints } from './endpoints.js';
 import type { RoomWorld } from './room-world.js';
+
+/** Messages kept for each client that is expected back within 10 s. */
+const MAX_HELD_MESSAGES = 16;
 
 /**
  * Carries out the backend's decisions about the peers of a room. Applies each to the media plane first, so that it
@@ -107,6 +117,9 @@ export class Moderation {
       this.#world.deliver(peer, { topic, data }, over);
     }
 
+    for (const { id, joined, expected } of peers.values())
+      if (!joined && expected?.joined === true && wanted.has(id)) hold(expected, { topic, data });
+
     return done({ delivered: receivers.length });
   }
 
@@ -125,6 +138,13 @@ export class Moderation {
     );
     if (before.subscribe !== after.subscribe) this.#endpoints.subscriptionChanged(peer);
   }
+}
+
+/** Keeps a message for a client that is expected back; the oldest one makes way. */
+function hold(expected: Expected, message: RoomMessage): void {
+  const messages = (expected.messages ??= []);
+  messages.push(message);
+  if (messages.length > MAX_HELD_MESSAGES) messages.shift();
 }
 
 /** Returns metadata with these fields replaced; unchanged if it is no object. */

@@ -31,7 +31,7 @@ test.each(['File not found', 'Component c does not exist', 'Peer p does not exis
   'does not blame the room for %s',
   (errors) => {
     const { code, title, message } = problemOfAnswer(404, errors);
-    expect(code).toBe('refused');
+    expect(code).toBe('not-found');
     expect(title).toBe('Not found');
     expect(message).toContain(errors);
   },

@@ -7,6 +7,7 @@ type ProblemCode =
   | 'wrong-token'
   | 'room-full'
   | 'no-such-room'
+  | 'not-found'
   | 'refused'
   | 'connection-lost'
   | 'removed'
@@ -62,7 +63,7 @@ export function problemOfAnswer(status: number, errors: string): Problem {
     );
   }
   if (status === 404 && errors.startsWith('Room ')) return new Problem('no-such-room', 'The room is gone', errors);
-  if (status === 404) return new Problem('refused', 'Not found', errors);
+  if (status === 404) return new Problem('not-found', 'Not found', errors);
   return new Problem('refused', 'The server refused', errors);
 }
 

@@ -73,13 +73,12 @@ function Recordings() {
     <section className="card">
       <h2>Recordings of streams</h2>
       <Failure action={action} />
-      {/* A server that has never recorded has no folder. */}
-      {(ids?.length === 0 || problem?.code === 'no-such-room') && (
+      {ids?.length === 0 && (
         <Empty title="No stream has been recorded">
           <p>A persistent HLS stream is kept here after its room has ended.</p>
         </Empty>
       )}
-      {problem !== null && problem.code !== 'no-such-room' && <p className="hint">{problem.message}</p>}
+      {problem !== null && <p className="hint">{problem.message}</p>}
       <ul className="plain">
         {ids?.map((id) => (
           <li key={id} className="item">

@@ -123,7 +123,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
       )}
       <p className="hint">
         <a href={hashOf({ view: 'call', roomId })}>Join the room</a> instead of watching it, or{' '}
-        <a href={hashOf({ view: 'rooms', roomId })}>look after it</a>.
+        <a href={hashOf({ view: 'rooms', roomId })}>manage it</a>.
       </p>
     </Page>
   );

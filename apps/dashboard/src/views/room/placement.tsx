@@ -24,7 +24,7 @@ export function Placement({ roomId }: { readonly roomId: string }) {
       </div>
       {problem !== null && (
         <p className="hint">
-          {problem.code === 'no-such-room'
+          {problem.code === 'not-found'
             ? 'No node has a record of this decision: each keeps only its latest, and a node without a cluster makes none.'
             : problem.message}
         </p>

@@ -28,6 +28,12 @@ test('shows the settings of a room and the people in it', async () => {
   await page.shows('Cyaneadisconnected');
 });
 
+test('says that a node without a cluster had no choice of where to put a room', async () => {
+  await page.show(room);
+  await page.shows('Where it runs');
+  await page.shows('a node without a cluster makes none');
+});
+
 test('reports a missing room, with a link back', async () => {
   await page.show(<RoomPage roomId="nowhere" />);
   await page.shows('This room does not exist');

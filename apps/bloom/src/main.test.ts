@@ -124,6 +124,8 @@ describe('a node without settings', () => {
     expect(created.status).toBe(201);
     expect(await program.exited).toBe(0);
     expect(program.output()).toContain(`listens on ${url}`);
+    // One address, or several as people list them.
+    expect(program.output()).toMatch(/clients reach (?:[^ ]+, )*(?:[^ ]+ and )?[^ ]+, UDP ports/);
     expect(program.output()).toContain(`Metrics: http://127.0.0.1:${ports['JF_METRICS_PORT']}/metrics`);
     expect(program.output()).toContain('node.closed');
   });

@@ -23,7 +23,7 @@ export function logWelcome(log: Log, { settings, url, metricsUrl, hasPage }: Wel
     const { min, max } = webrtc.turnPortRange;
     const { turnIp, turnListenIp, second, more, turnTlsPort, turnTlsHost, turnTlsOnHttp, advertisedPorts } = webrtc;
     const others = [...(second === null ? [] : [second.turnIp]), ...(more === 'machine' ? [] : more)];
-    const reached = [turnIp, ...others].join(' and ');
+    const reached = new Intl.ListFormat('en-GB').format([turnIp, ...others]);
     log.info(`WebRTC: clients reach ${reached}, UDP ports ${min}-${max}`, {
       listenIp: second === null ? turnListenIp : `${turnListenIp} ${second.turnListenIp}`,
       tcpPort: webrtc.turnTcpPort ?? 'off',

@@ -1,6 +1,7 @@
 // LiveKit's SDKs in other languages, unmodified.
 import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { root } from '../setup.mjs';
 import { PythonPackage, runProgram } from './python.mjs';
 
@@ -31,6 +32,7 @@ export const livekitGo = {
     'server-sdk-go 2.19.0 publishes to 50 subscribers without loss, and passes data, by one and by two connections',
   missing: () => {
     if (spawnSync('go', ['version']).status !== 0) return 'go';
+    mkdirSync(dirname(goProgram), { recursive: true });
     const options = {
       cwd: goFolder,
       stdio: 'inherit',

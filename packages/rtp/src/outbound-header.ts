@@ -80,7 +80,9 @@ export class OutboundHeader {
     writeU32(target, at + 8, this.ssrc);
 
     const source = this.#source;
-    if (source !== undefined) return this.#writeWith(source, target, at, transportSequence);
+    this.#source = undefined;
+    if (source !== undefined && source.foundLength > MAX_SHORT)
+      return this.#writeLong(source, target, at, transportSequence);
     let end = at + 16;
     const element = this.#midElement;
     for (let i = 0; i < element.length; i += 1) target[end + i] = element[i]!;
@@ -95,6 +97,12 @@ export class OutboundHeader {
       target[end + 1] = audioLevel;
       end += 2;
     }
+    if (source !== undefined) {
+      const { buffer, foundStart, foundLength } = source;
+      target[end] = (this.#dependenciesId << 4) | (foundLength - 1);
+      for (let i = 0; i < foundLength; i += 1) target[end + 1 + i] = buffer[foundStart + i]!;
+      end += 1 + foundLength;
+    }
     if (end === at + 16) {
       target[at] = 0x80;
       return 12;
@@ -102,34 +110,26 @@ export class OutboundHeader {
     return finish(target, at, end, 0xbede);
   }
 
-  /** Writes the elements of a video packet with a dependency descriptor. */
-  #writeWith(
-    { buffer, foundStart, foundLength }: RtpView,
-    target: Buffer,
-    at: number,
-    transportSequence: number,
-  ): number {
-    const isShort = foundLength <= MAX_SHORT;
+  /** Writes the elements of a video packet with a long dependency descriptor in the two-byte form. */
+  #writeLong(source: RtpView, target: Buffer, at: number, transportSequence: number): number {
+    const { buffer, foundStart, foundLength } = source;
     let end = at + 16;
-    const begin = (id: number, length: number): void => {
-      target[end] = isShort ? (id << 4) | (length - 1) : id;
-      if (!isShort) target[end + 1] = length;
-      end += isShort ? 1 : 2;
-    };
     const element = this.#midElement;
     if (element.length > 0) {
-      begin(element[0]! >>> 4, element.length - 1);
-      end += element.copy(target, end, 1);
+      target[end] = element[0]! >>> 4;
+      target[end + 1] = element.length - 1;
+      end += 2 + element.copy(target, end + 2, 1);
     }
     if (this.#transportCcId > 0 && transportSequence >= 0) {
-      begin(this.#transportCcId, 2);
-      writeU16(target, end, transportSequence % 65536);
-      end += 2;
+      target[end] = this.#transportCcId;
+      target[end + 1] = 2;
+      writeU16(target, end + 2, transportSequence % 65536);
+      end += 4;
     }
-    begin(this.#dependenciesId, foundLength);
-    end += buffer.copy(target, end, foundStart, foundStart + foundLength);
-    this.#source = undefined;
-    return finish(target, at, end, isShort ? 0xbede : 0x1000);
+    target[end] = this.#dependenciesId;
+    target[end + 1] = foundLength;
+    end += 2 + buffer.copy(target, end + 2, foundStart, foundStart + foundLength);
+    return finish(target, at, end, 0x1000);
   }
 }
 

@@ -55,9 +55,10 @@ export class DependencyDescriptors {
       this.#structure = structure;
     }
     this.endsFrame = (first & 0x40) !== 0;
-    const { firstId, templates } = this.#structure ?? { firstId: 0, templates: [] };
     // Without the packet that brought its template, the frame counts as one that everybody needs.
-    this.frame = templates[(first + MAX_TEMPLATES - firstId) % MAX_TEMPLATES] ?? UNKNOWN;
+    const structure = this.#structure;
+    const template = structure?.templates[(first + MAX_TEMPLATES - structure.firstId) % MAX_TEMPLATES];
+    this.frame = template ?? UNKNOWN;
     return true;
   }
 }

@@ -77,7 +77,10 @@ export async function attachSocket({
     };
     if (returns !== undefined) {
       system.monitor(ref, () => returns.delete(ref));
-      returns.add(ref, () => socket.close(1012, NODE_STOPPED));
+      returns.add(ref, () => {
+        socket.close(1012, NODE_STOPPED);
+        attached.detach('closed_by_server');
+      });
     }
     return attached;
   } catch (error) {

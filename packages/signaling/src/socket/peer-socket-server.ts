@@ -43,6 +43,8 @@ export function openPeerSocketServer(options: PeerSocketOptions): PeerSocketServ
         webSocket = accepted;
         attachPeerSocket(accepted, options, {
           authenticated,
+          // Between two frames of ws, which writes each at once: it compresses nothing.
+          write: (frame) => void socket.write(frame),
           mayLog: (what) => throttle.allows(`${what} ${networkOf(address)}`),
         });
       });

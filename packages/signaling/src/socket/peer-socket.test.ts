@@ -286,6 +286,24 @@ describe('authenticated sockets', () => {
     expect(client.frames[1]).toBe('\x1a\x16\n\x14{"type":"connected"}');
   });
 
+  test('delivers events of every length that the header of a frame distinguishes, between pings', async () => {
+    const client = await new Client().authenticate();
+    const events = Array.from({ length: 12 }, (_, i) => 'x'.repeat(116 + i)).concat(
+      'y'.repeat(65_520),
+      'z'.repeat(65_540),
+    );
+    const pinged: Promise<boolean>[] = [];
+    for (const event of events) {
+      rooms.sockets[0]?.send(event);
+      pinged.push(rooms.sockets[0]!.ping(1_000));
+    }
+    await client.until(() => client.frames.length === 1 + events.length);
+    expect(client.frames.slice(1)).toEqual(
+      events.map((data) => Buffer.from(encodePeerMessage({ type: 'mediaEvent', data })).toString('latin1')),
+    );
+    expect(await Promise.all(pinged)).toEqual(events.map(() => true));
+  });
+
   test('ignores text frames and frames without a media event', async () => {
     const client = await new Client().authenticate();
     client.socket.send('{"type":"connect"}');

@@ -1,4 +1,5 @@
 import type { Log } from '@bloom/log';
+import { binaryFrame } from '@bloom/net';
 import {
   decodePeerMessage,
   encodePeerMessage,
@@ -46,6 +47,8 @@ type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 interface PeerSocketHost {
   /** Called when the client has authenticated. */
   authenticated: () => void;
+  /** Writes one whole websocket frame to the connection. */
+  write: (frame: Uint8Array) => void;
   /** Returns whether the client's network may add another log line: any stranger can open socket after socket. */
   mayLog: (what: string) => boolean;
 }
@@ -61,7 +64,7 @@ let lastFrame: Uint8Array = new Uint8Array(0);
 /** Encodes an event only once when it is sent to several sockets in a row. */
 function mediaEventFrame(text: string): Uint8Array {
   if (text !== lastText) {
-    lastFrame = encodePeerMessage({ type: 'mediaEvent', data: text });
+    lastFrame = binaryFrame(encodePeerMessage({ type: 'mediaEvent', data: text }));
     lastText = text;
   }
   return lastFrame;
@@ -124,7 +127,7 @@ class PeerConnection implements PeerSocket {
   }
 
   send(text: string): void {
-    this.#writeBytes(mediaEventFrame(text));
+    this.#writeFrame(mediaEventFrame(text));
   }
 
   close(code: number, reason: string): void {
@@ -248,19 +251,19 @@ class PeerConnection implements PeerSocket {
   }
 
   #write(message: PeerMessage): void {
-    this.#writeBytes(encodePeerMessage(message));
+    this.#writeFrame(binaryFrame(encodePeerMessage(message)));
   }
 
-  #writeBytes(bytes: Uint8Array): void {
+  #writeFrame(frame: Uint8Array): void {
     if (this.#state === 'closing' || this.#socket.readyState !== this.#socket.OPEN) return;
     const { bufferedAmount } = this.#socket;
     // A single frame above the limit is still sent to a client that has read everything before it.
-    if (bufferedAmount > 0 && bufferedAmount + bytes.byteLength > this.#maxBufferedBytes) {
+    if (bufferedAmount > 0 && bufferedAmount + frame.byteLength > this.#maxBufferedBytes) {
       this.#log.warn('peer_socket.too_slow', { bufferedBytes: bufferedAmount });
       this.#abort('too_slow');
       return;
     }
-    this.#socket.send(bytes);
+    this.#host.write(frame);
   }
 
   /** Shortens the 30 s for which the library waits for the other end, which is too long for a stranger. */

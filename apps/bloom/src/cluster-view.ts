@@ -124,7 +124,7 @@ export function clusterView(ask: Ask): ClusterView {
           ...(typeof why === 'string' ? { workerReason: `worker ${worker} ${why}` } : {}),
         },
         inbound,
-        outbound: outbound.map(({ codec: _codec, retransmittedPerS: _again, targetBps: _wanted, ...shown }) => shown),
+        outbound: outbound.map(({ retransmittedPerS: _again, targetBps: _wanted, ...shown }) => shown),
       };
     },
   };

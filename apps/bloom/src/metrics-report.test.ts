@@ -91,3 +91,14 @@ test('counts every packet of sound as a frame, whatever its codec', () => {
     'room_id=r': { 'endpoint_id=ann': { 'track_id=ann:a': { 'inbound-rtp.frames': 10 } } },
   });
 });
+
+test('names the layers of a scalable stream, and why they were chosen', () => {
+  const layers = { spatial: 1, temporal: 2, maxSpatial: 2, maxTemporal: 2 };
+  const scalable = { ...transport.outbound[0]!, layers, reason: 'low_bandwidth' } as const;
+  const ann = { peerId: 'ann', metadata: null, descriptions: {}, tracks: [] };
+  const media = { roomId: 'r', transports: [{ ...transport, outbound: [scalable] }] };
+  const sent = { 'outbound-rtp.layers': 'S1T2 of S2T2', 'outbound-rtp.variant-reason': 'low_bandwidth' };
+  expect(metricsReport([{ roomId: 'r', peers: [ann], media }])).toMatchObject({
+    'room_id=r': { 'endpoint_id=ann': { 'track_id=bob:a': sent } },
+  });
+});

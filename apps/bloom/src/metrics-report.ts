@@ -1,5 +1,11 @@
 /** The metrics report of this node (docs/reference/metrics.md). */
-import type { InboundTrackStats, OutboundTrackStats, RoomMediaStats, TransportStats } from '@bloom/sfu';
+import {
+  type InboundTrackStats,
+  layersText,
+  type OutboundTrackStats,
+  type RoomMediaStats,
+  type TransportStats,
+} from '@bloom/sfu';
 import type { ReportNode } from '@bloom/notifications';
 
 /** A connected peer as the control plane knows it. */
@@ -88,6 +94,7 @@ function outbound(track: OutboundTrackStats, metadata: unknown): ReportNode {
     'outbound-rtp.paddings_bytes_sent': track.paddingBytes,
     'outbound-rtp.variant': track.variant ?? null,
     'outbound-rtp.variant-reason': track.reason,
+    ...(track.layers === undefined ? {} : { 'outbound-rtp.layers': layersText(track.layers) }),
     'rtcp.total_packets_sent': track.rtcpPacketsSent,
     'track.metadata': metadata ?? null,
   };

@@ -188,7 +188,10 @@ export interface PeerStats {
     variant: Variant | null;
     /** The wanted encoding. */
     target: Variant | null;
-    /** Why the two differ. */
+    codec: string | null;
+    /** Highest layers being sent of a scalable stream, and those of its publisher: `S1T2 of S2T2`. */
+    layers: string | null;
+    /** Why this encoding and these layers are sent. */
     reason: string;
     roundTripMs: number | null;
   } & StreamRates)[];

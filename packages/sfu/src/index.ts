@@ -1,7 +1,7 @@
 export type * from './media-engine.js';
 export type * from './media-state.js';
 export type { WorkerChoice, WorkerSample } from './worker-choice.js';
-export { emptyEngineStats } from './media-engine.js';
+export { emptyEngineStats, layersText } from './media-engine.js';
 export type { FeedFrame, MediaFeed, MediaTap, TapOptions, TappedFrame, TrackKind } from './media-frames.js';
 export { MediaError } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';

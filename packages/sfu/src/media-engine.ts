@@ -278,6 +278,13 @@ export interface InboundTrackStats extends StreamStats {
   recovered: number;
   jitterMs: number;
 }
+/** The highest layers that flow, and that the publisher sends; 0 is the lowest. */
+export interface FlowingLayers {
+  spatial: number;
+  temporal: number;
+  maxSpatial: number;
+  maxTemporal: number;
+}
 export interface OutboundTrackStats extends StreamStats {
   trackId: string;
   /** Variant that currently flows; absent before the first media. */
@@ -285,6 +292,9 @@ export interface OutboundTrackStats extends StreamStats {
   target?: Variant;
   /** Set while the subscriber has paused the track, or may not receive it. */
   paused?: true;
+  /** What flows of a scalable stream; absent for other streams. */
+  layers?: FlowingLayers;
+  /** Why the variant was chosen or, in a scalable stream, the layers. */
   reason: SwitchReason;
   paddingPackets: number;
   paddingBytes: number;
@@ -459,4 +469,9 @@ export interface MediaEngine {
    */
   profileWorker(worker: number, action: ProfileAction): Promise<string | undefined>;
   close(): Promise<void>;
+}
+
+/** Returns `S1T2 of S2T2`: spatial and temporal layers that flow, and that the publisher sends. */
+export function layersText({ spatial, temporal, maxSpatial, maxTemporal }: FlowingLayers): string {
+  return `S${spatial}T${temporal} of S${maxSpatial}T${maxTemporal}`;
 }

@@ -151,6 +151,7 @@ export const peer: AnswerOf<'peer'> = {
       retransmittedPerS: 1.2,
       roundTripMs: 41,
       targetBps: 1_100_000,
+      layers: null,
     },
     {
       track: 't8',
@@ -168,6 +169,7 @@ export const peer: AnswerOf<'peer'> = {
       retransmittedPerS: 0,
       roundTripMs: 41,
       targetBps: 32_000,
+      layers: null,
     },
   ],
 };

@@ -254,8 +254,9 @@ export function peerView(peer: Peer, screen: Screen): string[] {
   ];
 }
 
-function layer({ kind, variant, target }: Outbound): Cell {
+function layer({ kind, variant, target, layers, reason }: Outbound): Cell {
   if (kind === 'audio') return '–';
+  if (layers !== null) return { text: layers, style: reason === 'low_bandwidth' ? 'yellow' : undefined };
   // A track without variants has no target.
   if (target === null) return variant ?? 'none';
   const differs = variant !== target;
@@ -271,7 +272,11 @@ function estimate({ estimationBps, usedBps }: NonNullable<Peer['transport']>, ou
         targetBps === null ? `${target} does not flow` : `${target} needs ${(targetBps / 1_000_000).toFixed(2)}`;
       return `${printable(track)}: ${variant === null ? 'nothing flows' : `held at ${variant}`} (${needs}): ${reason}`;
     });
-  return [`estimate ${megabits(estimationBps)}, used ${(usedBps / 1_000_000).toFixed(2)}`, ...held].join('; ');
+  const reduced = outbound
+    .filter(({ layers, reason }) => layers !== null && reason === 'low_bandwidth')
+    .map(({ track, layers, reason }) => `${printable(track)}: held at ${layers}: ${reason}`);
+  const used = `estimate ${megabits(estimationBps)}, used ${(usedBps / 1_000_000).toFixed(2)}`;
+  return [used, ...held, ...reduced].join('; ');
 }
 
 const ALL_COMPONENTS: readonly Column[] = [

@@ -136,6 +136,12 @@ test('shows an actor with its restarts within the window, not all of them', () =
   expect(lines.at(-1)).toMatch(/restart 5\)$/);
 });
 
+test('shows the layers of a scalable stream, and why some are left out', () => {
+  const scalable = { ...answers.peer.outbound[0]!, target: null, layers: 'S1T2 of S2T2', reason: 'low_bandwidth' };
+  const lines = peerView({ ...answers.peer, outbound: [scalable] }, { width: 160, colour: false });
+  expect(lines.join(' ')).toMatch(/ video {2}VP8 +S1T2 of S2T2 .*t7: held at S1T2 of S2T2: low_bandwidth/);
+});
+
 test('has sample answers that are valid on the wire', async () => {
   const { requests, streams } = await loadSchemas();
   const given: [RequestKind, unknown][] = [

@@ -222,7 +222,15 @@ const PeerStats = z
           kind: z.enum(['audio', 'video']).nullable(),
           variant: variant.nullable().meta({ description: 'The encoding that is sent' }),
           target: variant.nullable().meta({ description: 'The encoding that is wanted' }),
-          reason: z.string().meta({ description: 'Why the two differ' }),
+          codec: z.string().nullable(),
+          layers: z
+            .string()
+            .nullable()
+            .meta({
+              description: 'Highest layers that are sent of a scalable stream, and that its publisher sends',
+              examples: ['S1T2 of S2T2'],
+            }),
+          reason: z.string().meta({ description: 'Why the encoding and the layers are sent' }),
           ...rates,
           roundTripMs: z.number().nullable(),
         }),

@@ -91,6 +91,7 @@ test('computes rates over the interval, and reports the wanted encoding with the
       nackPerS: 2,
       pliPerS: 2,
       retransmittedPerS: 4,
+      layers: null,
       roundTripMs: 41,
       targetBps: 1_200_000,
     },

@@ -1,5 +1,12 @@
 import type { RoomView } from '@bloom/rooms';
-import type { InboundTrackStats, OutboundTrackStats, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
+import {
+  type InboundTrackStats,
+  layersText,
+  type OutboundTrackStats,
+  type RoomMediaStats,
+  type StreamStats,
+  type TransportStats,
+} from '@bloom/sfu';
 import type { AnswerOf } from '../protocol/types.js';
 import type { Samples } from './media-samples.js';
 
@@ -84,6 +91,7 @@ function outboundLine(
     variant: stream.variant ?? null,
     target: stream.target ?? null,
     reason: stream.paused === true ? 'paused' : stream.reason,
+    layers: stream.layers === undefined ? null : layersText(stream.layers),
     ...streamRates(stream, earlier, ms),
     retransmittedPerS: perSecond(stream.retransmitted, earlier?.retransmitted, ms),
     roundTripMs: stream.roundTripMs ?? null,

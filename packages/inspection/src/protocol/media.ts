@@ -222,6 +222,8 @@ export const requests = {
           variant: z.enum(['l', 'm', 'h']).nullable(),
           target: z.enum(['l', 'm', 'h']).nullable(),
           reason: z.string(),
+          /** The highest layers forwarded of a scalable stream, and those of its publisher: `S1T2 of S2T2`. */
+          layers: z.string().nullable().default(null),
           bps: z.number(),
           packetsPerS: z.number(),
           loss: z.number(),

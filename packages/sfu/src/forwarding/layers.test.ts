@@ -115,8 +115,12 @@ describe('a viewer of a VP9 stream with three sizes', () => {
     expect(link.shown.get(0)).toBeGreaterThan(400);
     expect(link.shown.get(2)).toBeUndefined();
     expect(link.lost).toBe(0);
+    const flowing = () => world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
+    const layers = { maxSpatial: 2, maxTemporal: 2 };
+    expect(flowing()).toMatchObject({ layers: { ...layers, spatial: 0 }, reason: 'low_bandwidth' });
 
     expect(widen(link)).toBeLessThanOrEqual(5_000);
+    expect(flowing()).toMatchObject({ layers: { ...layers, spatial: 2, temporal: 2 }, reason: 'other' });
   });
 
   test.each([

@@ -10,7 +10,7 @@ import {
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
-import type { LayerRates } from '../variants/layer-rates.js';
+import { ALL_LAYERS, type LayerRates } from '../variants/layer-rates.js';
 import { LayerSelection } from '../variants/layer-selection.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { wireReason } from '../variants/variants.js';
@@ -409,7 +409,8 @@ export class OutboundTrack implements TrackSubscriber {
   }
 
   stats(): OutboundTrackStats {
-    const { selection } = this;
+    const { selection, layerRates } = this;
+    const isReduced = layerRates !== undefined && this.layers.wanted !== ALL_LAYERS;
     return {
       ssrc: this.params.ssrc,
       trackId: this.trackId,
@@ -423,7 +424,8 @@ export class OutboundTrack implements TrackSubscriber {
       ...(selection.current === undefined ? {} : { variant: selection.current }),
       ...(this.isSimulcast ? { target: selection.target } : {}),
       ...(selection.paused ? { paused: true } : {}),
-      reason: wireReason(selection.reason),
+      ...(layerRates === undefined ? {} : { layers: this.layers.flowing(layerRates) }),
+      reason: isReduced ? 'low_bandwidth' : wireReason(selection.reason),
       paddingPackets: this.#repair.paddingPackets,
       paddingBytes: this.#repair.paddingBytes,
       retransmitted: this.#repair.retransmitted,

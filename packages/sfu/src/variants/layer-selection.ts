@@ -1,5 +1,5 @@
 import { EntryPoint, type PayloadReader, timestampDelta } from '@bloom/rtp';
-import type { Variant } from '../media-engine.js';
+import type { FlowingLayers, Variant } from '../media-engine.js';
 import { ALL_LAYERS, type LayerRates } from './layer-rates.js';
 import { FIT_MARGIN } from './variant-selection.js';
 
@@ -35,6 +35,17 @@ export class LayerSelection {
     const lost = (have: number, wants: number): number => Math.max(0, have - 1 - wants);
     const below = lost(spatial, this.wanted.spatial) + (spatial > 1 ? 0 : lost(temporal, this.wanted.temporal));
     return below === 0 ? 'h' : below === 1 ? 'm' : 'l';
+  }
+
+  /** What flows. */
+  flowing({ spatial, temporal }: LayerRates): FlowingLayers {
+    const [maxSpatial, maxTemporal] = [spatial - 1, temporal - 1];
+    return {
+      spatial: Math.min(this.#spatial, maxSpatial),
+      temporal: Math.min(this.#temporal, maxTemporal),
+      maxSpatial,
+      maxTemporal,
+    };
   }
 
   /** Starts with a key picture of another stream. */

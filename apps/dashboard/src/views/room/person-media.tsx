@@ -115,10 +115,13 @@ function Streams({ stats: { inbound, outbound } }: { readonly stats: PeerStats }
               <td>{active ? `jitter ${milliseconds(jitterMs)}` : 'paused'}</td>
             </tr>
           ))}
-          {outbound.map(({ track, kind, variant, bps, loss, reason, roundTripMs }) => (
+          {outbound.map(({ track, kind, codec, variant, layers, bps, loss, reason, roundTripMs }) => (
             <tr key={`out ${track}`}>
               <th scope="row">receives {kind}</th>
-              <td>{variant === null ? '–' : VARIANTS[variant]}</td>
+              <td>
+                {codec !== null && `${codec}, `}
+                {layers ?? (variant === null ? '–' : VARIANTS[variant])}
+              </td>
               <td>{bitrate(bps)}</td>
               <td>{percent(loss)}</td>
               <td>{REASONS[reason] ?? (roundTripMs === null ? '' : `round trip ${milliseconds(roundTripMs)}`)}</td>

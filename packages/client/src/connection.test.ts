@@ -22,7 +22,7 @@ class FakeConnection extends EventTarget {
       currentDirection: null,
       sender: {},
       receiver: { track: { kind: 'video' } },
-      extensions: ['urn:mid', 'https://x/#dependency-descriptor'].map((uri) => ({ uri, direction: 'stopped' })),
+      extensions: ['urn:mid', 'https://x/av1-rtp-spec/'].map((uri) => ({ uri, direction: 'stopped' })),
       getHeaderExtensionsToNegotiate: () => structuredClone(transceiver.extensions),
       setHeaderExtensionsToNegotiate(extensions: { uri: string; direction: string }[]) {
         transceiver.extensions = extensions;
@@ -132,7 +132,7 @@ test('offers the layers of AV1, sent and received, where the browser can', async
   media.publish(track('video')).catch(() => undefined);
   media.offerData({ tracksTypes: { video: 1 }, integratedTurnServers: [] });
   await settled();
-  const layers = { uri: 'https://x/#dependency-descriptor', direction: 'sendrecv' };
+  const layers = { uri: 'https://x/av1-rtp-spec/', direction: 'sendonly' };
   const offered = [{ uri: 'urn:mid', direction: 'stopped' }, layers];
   expect(FakeConnection.last.transceivers.map(({ extensions }) => extensions)).toEqual([offered, offered]);
 });

@@ -312,14 +312,12 @@ function left(): RoomClientError {
 /** Missing in the types, and in browsers other than Chromium. */
 interface NegotiableExtensions {
   getHeaderExtensionsToNegotiate?(): { uri: string; direction: string }[];
-  setHeaderExtensionsToNegotiate?(extensions: { uri: string; direction: string }[]): void;
+  setHeaderExtensionsToNegotiate?(extensions: { uri: string; direction: string }[] | undefined): void;
 }
 
 /** Offers the header extension with the layers of AV1, which Chromium offers only on request. */
 function offerLayers(transceiver: RTCRtpTransceiver & NegotiableExtensions): void {
-  const all = transceiver.getHeaderExtensionsToNegotiate?.() ?? [];
-  const layers = all.find(({ uri }) => uri.includes('dependency-descriptor'));
-  if (layers === undefined) return;
-  layers.direction = 'sendrecv';
+  const all = transceiver.getHeaderExtensionsToNegotiate?.();
+  for (const one of all ?? []) if (one.uri.includes('/av1-')) one.direction = transceiver.direction;
   transceiver.setHeaderExtensionsToNegotiate?.(all);
 }

@@ -49,9 +49,13 @@ export class TestCluster {
   #lastTime = 0;
   readonly #links = new Set<string>();
   readonly #frozen = new Set<string>();
+  readonly #killed = new Set<string>();
   readonly #waiting = new Map<string, (() => void)[]>();
   /** Messages held back, by directed link. */
   readonly #held = new Map<string, (() => void)[]>();
+
+  /** What happens when a message of a type is next sent between two nodes. */
+  readonly #steps = new Map<string, () => unknown>();
 
   readonly #log: Log;
 
@@ -63,6 +67,11 @@ export class TestCluster {
 
   node(name: string): ClusterNode {
     return this.nodes.find((node) => node.name === name) as ClusterNode;
+  }
+
+  /** Nodes that have not been killed. */
+  get living(): ClusterNode[] {
+    return this.nodes.filter(({ name }) => !this.#killed.has(name));
   }
 
   link(a: string, b: string): void {
@@ -97,6 +106,21 @@ export class TestCluster {
     const held = this.#held.get(`${from} to ${to}`) ?? [];
     this.#held.delete(`${from} to ${to}`);
     for (const deliver of held) deliver();
+  }
+
+  /** Runs `act` once, right before the next message of this type is sent. */
+  before(type: string, act: () => unknown): void {
+    this.#steps.set(type, act);
+  }
+
+  /** Ends a node without a word. Its links are lost, and it never answers again. */
+  kill(name: string): void {
+    this.#killed.add(name);
+    this.freeze(name);
+    for (const { name: other } of this.nodes) {
+      if (!this.#links.delete(linkName(name, other))) continue;
+      this.node(other).registry.memberDown(name, false);
+    }
   }
 
   /** Resolves when every message in flight has been handled. */
@@ -149,6 +173,12 @@ export class TestCluster {
     return { name, rooms, registry, host, media, system, conflicts, news };
   }
 
+  #reach({ type }: { type: string }): void {
+    const act = this.#steps.get(type);
+    this.#steps.delete(type);
+    act?.();
+  }
+
   #isLinked(from: string, to: string): boolean {
     return from === to || this.#links.has(linkName(from, to));
   }
@@ -199,11 +229,14 @@ export class TestCluster {
       received: () => 0,
       releaseOf: () => null,
       speaks: () => true,
-      call: (node: string, message: object, { timeoutMs }: { timeoutMs: number }) =>
-        this.#call([self, node], timeoutMs, () =>
+      call: (node: string, message: { type: string }, { timeoutMs }: { timeoutMs: number }) => {
+        this.#reach(message);
+        return this.#call([self, node], timeoutMs, () =>
           this.node(node).system.call(NODE_ACTOR, travelled(message, self) as never, timeoutMs),
-        ),
-      cast: (node: string, message: object) => {
+        );
+      },
+      cast: (node: string, message: { type: string }) => {
+        this.#reach(message);
         if (!this.#isLinked(self, node)) return false;
         this.#deliver(self, node, () => this.node(node).system.cast(NODE_ACTOR, travelled(message, self) as never));
         return true;

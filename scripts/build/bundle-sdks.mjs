@@ -42,7 +42,7 @@ for (const [name, bundles] of Object.entries(sdks)) {
   if (!existsSync(join(types, 'index.js'))) continue;
   const { dependencies = {}, peerDependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   for (const [file, { entry, define = () => ({}), ...options }] of Object.entries(bundles)) {
-    await build({
+    const all = {
       absWorkingDir: root,
       entryPoints: [join(types, entry)],
       outfile: join(dist, file),
@@ -51,7 +51,10 @@ for (const [name, bundles] of Object.entries(sdks)) {
       logLevel: 'warning',
       define: define(),
       ...options,
-    });
+    };
+    const small = options.format === 'cjs' ? await smallCommonJs(all) : undefined;
+    if (small === undefined) await build(all);
+    else writeFileSync(all.outfile, small);
   }
   writeCommonJsTypes(types, join(dist, 'types-cjs'));
   for (const [from, to] of Object.entries(styles[name] ?? {})) {
@@ -65,6 +68,15 @@ for (const [name, bundles] of Object.entries(sdks)) {
 /** The worker of `@bloom/client/encryption` as a literal: the package starts it without a file of its own. */
 function workerSource() {
   return JSON.stringify(readFileSync(join(root, 'packages', 'client', 'dist', 'encryption-worker.js'), 'utf8'));
+}
+
+/** Returns a CommonJS module without esbuild's helpers, which take 200 bytes; undefined if it needs other modules. */
+async function smallCommonJs(options) {
+  const { outputFiles } = await build({ ...options, format: 'esm', write: false });
+  const { text } = outputFiles[0];
+  const exported = /\nexport \{\n([\w,\s]+)\};\n$/.exec(text);
+  if (exported === null || /^import /m.test(text)) return undefined;
+  return `"use strict";\n${text.slice(0, exported.index)}\nmodule.exports = {\n${exported[1]}};\n`;
 }
 
 /** Replaces a module of the package with another one beside it. */

@@ -212,10 +212,8 @@ export class MediaConnection {
       connection.addTransceiver('audio', { direction: 'recvonly' });
     }
 
-    // Redundant sound (RFC 2198): its first place is a request to the server, which must read the sound for it.
-    if (this.#encryption === undefined) {
-      for (const transceiver of connection.getTransceivers()) preferCodec(transceiver, 'audio/red', 'audio/');
-    }
+    // Redundant sound (RFC 2198): its first place is a request to the server.
+    for (const transceiver of connection.getTransceivers()) preferCodec(transceiver, 'audio/red', 'audio/');
 
     const iceRestart = this.#restart;
     this.#restart = false;

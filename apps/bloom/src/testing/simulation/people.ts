@@ -114,10 +114,15 @@ export class People {
 
   async #attach(node: VirtualNode, person: Person): Promise<void> {
     const label = `${node.machine.host} connect ${person.name}`;
+    let isClosed = false;
     const socket = {
       send: () => undefined,
       close: (code: number) => {
         this.#cluster.note(`${label} closed with ${code}`);
+        isClosed = true;
+        // The end of a real websocket follows its close frame.
+        const closing = person.attached;
+        this.#cluster.world.schedule(node.machine, 1, () => closing?.detach('closed_by_server'));
         person.attached = undefined;
         if (code === MOVED) this.#comeBack(person);
       },
@@ -129,6 +134,7 @@ export class People {
         this.#cluster.note(`${label} -> ${attached}`);
         return;
       }
+      if (isClosed) return attached.detach('closed_by_server');
       person.attached = attached;
       this.#checkReturn(person);
       attached.receive(JSON.stringify([{ type: 'join', metadata: null }]));

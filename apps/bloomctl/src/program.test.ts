@@ -38,7 +38,7 @@ describe('command line', () => {
   test('names an unknown command below one that works alone, and what there is', async () => {
     const { exit, err } = await run(['rooms', 'creat']);
     expect(exit).toBe(64);
-    expect(err).toContain("unknown command 'creat' of rooms, which has: list, create, delete");
+    expect(err).toContain("unknown command 'creat' of rooms, which has: list, create, move, delete");
     expect((await run(['cluster', 'event', '--json'])).err).toContain("unknown command 'event' of cluster");
   });
 

@@ -13,6 +13,7 @@ const CALLS: Record<string, (client: BloomClient) => Promise<unknown>> = {
   get_all_rooms: (c) => c.listRooms('cluster'),
   get_room: (c) => c.getRoom('r'),
   update_room: (c) => c.updateRoom('r', { maxPeers: null }),
+  move_room: (c) => c.moveRoom('r', 'a@h'),
   delete_room: (c) => c.deleteRoom('r'),
   send_message: (c) => c.sendMessage('r', { topic: 't', data: 1 }),
   add_peer: (c) => c.addPeer('r'),

@@ -14,7 +14,7 @@ export function newKey(): string {
 }
 
 /** True if pages can encrypt here: over plain HTTP, browsers have no cryptography. */
-export const canEncrypt = (): boolean => isSecureContext && typeof crypto.subtle === 'object';
+export const canEncrypt = (): boolean => globalThis.isSecureContext && typeof crypto.subtle === 'object';
 
 /** Returns the encryption of a call with this key; undefined without one. */
 export function useEncryption(key: string | undefined): Encryption | undefined {

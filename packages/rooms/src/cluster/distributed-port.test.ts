@@ -281,7 +281,7 @@ describe('clusters over real connections', () => {
       expect(socket.closed).toBe('1011 Internal server error');
     });
 
-    test('lets a node end its rooms despite websockets on another node', async () => {
+    test('lets a stopping node end its rooms, and sends the people of other rooms on', async () => {
       await until(() => status() === 'connected');
       await elsewhere.host.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
       let ended = false;
@@ -290,7 +290,7 @@ describe('clusters over real connections', () => {
       });
       await until(() => ended, 2_000);
       expect(elsewhere.host.views()).toEqual([]);
-      expect(socket.closed).toBeUndefined();
+      expect(socket.closed).toBe('1012 Node stopped');
       expect(status()).toBe('connected');
     });
 

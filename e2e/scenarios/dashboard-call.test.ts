@@ -68,6 +68,7 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
   test('can be encrypted end to end, for people who have the link with the key', async () => {
     const room = 'sealed';
     const ann = await visitors.open(await visitors.visitor());
+    await ann.getByLabel('A new room').check();
     await ann.getByLabel('Encrypt end to end').check();
     await join(ann, { name: 'Ann', room });
     await connected(ann);
@@ -79,6 +80,9 @@ browserSuite('The call of the dashboard', { browserFlags: flags, wholeBrowser: t
     ];
     await join(bob, { name: 'Bob' });
     await join(eve, { name: 'Eve' });
+    const cut = await visitors.open(await visitors.visitor(), link.slice(0, -5));
+    await join(cut, { name: 'Cut' });
+    await shown(cut.getByText('The link is not complete'));
     await sees(bob, 'Ann');
     await sees(ann, 'Bob');
     await shown(eve.getByText('Encrypted with a key that you do not have').first());

@@ -56,8 +56,18 @@ export function callLink(pageAddress: string, roomId: string, key?: string): str
 /** Returns the link for guests, based on the address of this page. `key`: that of an encrypted call. */
 export function inviteLink(pageAddress: string, invitation: string, key?: string): string {
   const url = new URL(pageAddress);
-  url.hash = `invitation=${invitation}${keyPart(key)}`;
+  url.hash = inviteHash(invitation, key);
   return url.href;
+}
+
+/** Returns the address of the check with an invitation, within this page. */
+export function checkHash(invitation: string, key?: string): string {
+  return `#/check&invitation=${invitation}${keyPart(key)}`;
+}
+
+/** Returns the address of a guest's call, within this page. */
+export function inviteHash(invitation: string, key?: string): string {
+  return `#invitation=${invitation}${keyPart(key)}`;
 }
 
 function keyPart(key: string | undefined): string {

@@ -315,7 +315,11 @@ interface NegotiableExtensions {
 
 /** Offers the header extension with the layers of AV1, which Chromium offers only on request. */
 function offerLayers(transceiver: RTCRtpTransceiver & NegotiableExtensions): void {
-  const all = transceiver.getHeaderExtensionsToNegotiate?.();
-  for (const one of all ?? []) if (one.uri.includes('/av1-')) one.direction = transceiver.direction;
-  transceiver.setHeaderExtensionsToNegotiate?.(all);
+  try {
+    const all = transceiver.getHeaderExtensionsToNegotiate?.();
+    for (const one of all ?? []) if (one.uri.includes('/av1-')) one.direction = transceiver.direction;
+    transceiver.setHeaderExtensionsToNegotiate?.(all);
+  } catch {
+    // They are not offered.
+  }
 }

@@ -1,6 +1,6 @@
 // Keys of encrypted calls. They are only ever in the address after the `#`, which browsers do not send to a server.
 import { Encryption } from '@bloom/client/encryption';
-import { useEffect, useState } from 'react';
+import { Problem } from '../problem.js';
 
 const KEY_BYTES = 32;
 
@@ -16,15 +16,28 @@ export function newKey(): string {
 /** True if pages can encrypt here: over plain HTTP, browsers have no cryptography. */
 export const canEncrypt = (): boolean => globalThis.isSecureContext && typeof crypto.subtle === 'object';
 
-/** Returns the encryption of a call with this key; undefined without one. */
-export function useEncryption(key: string | undefined): Encryption | undefined {
-  const [encryption] = useState(() => (key === undefined ? undefined : new Encryption({ key: bytesOf(key) })));
-  useEffect(() => () => encryption?.close(), [encryption]);
-  return encryption;
+/**
+ * Returns the encryption of a call with the key in its address; undefined without one.
+ * @throws Problem if the key is not whole, or the browser cannot encrypt here
+ */
+export function encryptionOf(key: string | undefined): Encryption | undefined {
+  if (key === undefined) return undefined;
+  const bytes = bytesOf(key);
+  if (bytes?.length !== KEY_BYTES) {
+    throw new Problem('refused', 'The link is not complete', 'Open the whole link of the encrypted call.');
+  }
+  try {
+    return new Encryption({ key: bytes });
+  } catch (error) {
+    throw new Problem('refused', 'This call is encrypted, and this browser cannot encrypt', String(error));
+  }
 }
 
-/** @throws Error if the address was not copied whole */
-function bytesOf(key: string): Uint8Array {
-  const text = atob(key.replaceAll('-', '+').replaceAll('_', '/'));
-  return Uint8Array.from(text, (char) => char.charCodeAt(0));
+function bytesOf(key: string): Uint8Array | undefined {
+  try {
+    const text = atob(key.replaceAll('-', '+').replaceAll('_', '/'));
+    return Uint8Array.from(text, (char) => char.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
 }

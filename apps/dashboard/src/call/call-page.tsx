@@ -1,10 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
+import type { Encryption } from '@bloom/client/encryption';
 import type { JoiningMedia } from '@bloom/react/kit';
 import type { CreatedPeer } from '@bloom/server-sdk';
 import { type Problem, problemOf } from '../problem.js';
 import { takeSeat } from '../room.js';
-import { callLink, inviteLink } from '../router.js';
+import { callLink, inviteLink, keyIn } from '../router.js';
 import { useSession } from '../session.js';
+import { encryptionOf } from './call-key.js';
 import { CallRoom, type Joining } from './call-room.js';
 import { type JoinWish, Lobby } from './lobby.js';
 
@@ -37,20 +39,27 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
     return () => {
       removeEventListener('pagehide', leave);
       leave();
+      call.encryption?.close();
     };
   }, [call, giveBack]);
 
   async function join({ name, roomId, isNew, key, takeMedia }: JoinWish): Promise<void> {
     setProblem(null);
     let seat: CreatedPeer | undefined;
+    let encryption: Encryption | undefined;
     try {
+      encryption = encryptionOf(key);
       seat = await takeSeat(api, roomId, isNew);
       const media = isHere.current ? takeMedia() : null;
-      if (media === null) return giveBack(roomId, seat);
+      if (media === null) {
+        encryption?.close();
+        return giveBack(roomId, seat);
+      }
       history.replaceState(null, '', callLink(location.href, roomId, key));
-      setCall({ roomId, name, seat, media, key });
+      setCall({ roomId, name, seat, media, encryption });
     } catch (error) {
       giveBack(roomId, seat);
+      encryption?.close();
       setProblem(problemOf(error, 'Joining failed'));
     }
     return undefined;
@@ -62,6 +71,6 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
 
   if (call === null) return <Lobby invited={invited} problem={problem} onJoin={join} />;
   const invite = async (): Promise<string> =>
-    inviteLink(location.href, (await api.createInvitation(call.roomId)).token, call.key);
+    inviteLink(location.href, (await api.createInvitation(call.roomId)).token, keyIn(location.hash));
   return <CallRoom call={call} base={base} invite={invite} onLeft={left} />;
 }

@@ -1,8 +1,8 @@
+import type { Encryption } from '@bloom/client/encryption';
 import { RoomProvider, useRoom } from '@bloom/react';
 import { CallView, IconButton, type JoiningMedia, Notice } from '@bloom/react/kit';
 import type { CreatedPeer } from '@bloom/server-sdk';
 import { useEffect, useRef, useState } from 'react';
-import { useEncryption } from './call-key.js';
 import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 
 /** Outage after which the page shows the lobby again: long enough for a node to restart. */
@@ -14,8 +14,8 @@ export interface Joining {
   readonly name: string;
   readonly seat: CreatedPeer;
   readonly media: JoiningMedia;
-  /** Key of an encrypted call, as in its address. */
-  readonly key?: string | undefined;
+  /** Encryption of the call, which whoever created it closes. */
+  readonly encryption?: Encryption | undefined;
 }
 
 export interface CallRoomProps {
@@ -28,9 +28,8 @@ export interface CallRoomProps {
   readonly onLeft: (why: Problem | null) => void;
 }
 
-export function CallRoom({ call: { roomId, name, seat, media, key }, base, invite, onLeft }: CallRoomProps) {
+export function CallRoom({ call: { roomId, name, seat, media, encryption }, base, invite, onLeft }: CallRoomProps) {
   const { token, websocketUrl } = seat;
-  const encryption = useEncryption(key);
   const room = useRoom({
     // The room's node may refuse websockets from this page, which has another origin (`JF_CHECK_ORIGIN`).
     url: new URL('socket/peer/websocket', base).href.replace(/^http/, 'ws'),

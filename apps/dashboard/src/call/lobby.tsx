@@ -52,7 +52,7 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
   const [newId, setNewId] = useState('');
   const [joining, setJoining] = useState(false);
   const keyOfLink = keyIn(location.hash);
-  const [encrypts, setEncrypts] = useState(keyOfLink !== undefined);
+  const [wantsEncryption, setWantsEncryption] = useState(false);
   /** The name that a generated picture shows, whenever it was opened. */
   const shownName = useRef(name);
   shownName.current = name;
@@ -74,7 +74,7 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
     for (const [key, value] of Object.entries({ name, source })) sessionStorage.setItem(key, value);
     const isNew = chosen === NEW_ROOM;
     const roomId = isNew ? newId.trim() || someRoom() : chosen;
-    const key = encrypts ? ((roomId === invited ? keyOfLink : undefined) ?? newKey()) : undefined;
+    const key = isNew ? (wantsEncryption ? newKey() : undefined) : roomId === invited ? keyOfLink : undefined;
     await onJoin({ name: name.trim(), roomId, isNew, key, takeMedia: preview.take });
     setJoining(false);
   }
@@ -129,9 +129,13 @@ export function Lobby({ invited, problem, onJoin }: LobbyProps) {
           </div>
         </fieldset>
 
-        {canEncrypt() && (
+        {chosen === NEW_ROOM && canEncrypt() && (
           <label className="choice">
-            <input type="checkbox" checked={encrypts} onChange={({ target }) => setEncrypts(target.checked)} />
+            <input
+              type="checkbox"
+              checked={wantsEncryption}
+              onChange={({ target }) => setWantsEncryption(target.checked)}
+            />
             <span className="choice-name">Encrypt end to end</span>
             <span className="hint">others need the link of this call; it cannot be streamed or recorded</span>
           </label>

@@ -1,5 +1,6 @@
 // The address of the check: `#/check`, and with a token `#/check&invitation=<token>` or `#/check&token=<token>`.
 import { useSyncExternalStore } from 'react';
+import { inviteHash, keyIn } from '../router.js';
 
 export interface CheckAddress {
   /** Empty if the address has none. */
@@ -15,7 +16,7 @@ export function checkIn(hash: string): CheckAddress | undefined {
   const given = new URLSearchParams(rest.join('&'));
 
   const invitation = given.get('invitation');
-  if (invitation !== null) return { token: invitation, call: `#invitation=${invitation}` };
+  if (invitation !== null) return { token: invitation, call: inviteHash(invitation, keyIn(hash)) };
 
   return { token: given.get('token') ?? '' };
 }

@@ -68,6 +68,7 @@ test('has a line for each check, and what to ask for', () => {
 test.each([
   ['#/check', { token: '' }],
   ['#/check&invitation=abc.def', { token: 'abc.def', call: '#invitation=abc.def' }],
+  ['#/check&invitation=abc.def&key=k-_', { token: 'abc.def', call: '#invitation=abc.def&key=k-_' }],
   ['#/check&token=abc.def', { token: 'abc.def' }],
 ])('reads the check from the address %s', (hash, address) => {
   expect(checkIn(hash)).toEqual(address);

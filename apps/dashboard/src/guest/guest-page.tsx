@@ -2,10 +2,11 @@
 import { PreJoin, usePreview } from '@bloom/react/kit';
 import { BloomApiError, BloomClient, BloomConnectionError } from '@bloom/server-sdk';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { encryptionOf } from '../call/call-key.js';
 import { CallRoom, type Joining } from '../call/call-room.js';
 import { openLocalMedia } from '../media/local-media.js';
 import { Problem, problemOf, serverUnreachable } from '../problem.js';
-import { keyIn } from '../router.js';
+import { checkHash, keyIn } from '../router.js';
 import { EntrancePage } from '../ui/entrance-page.js';
 
 export interface GuestPageProps {
@@ -23,6 +24,7 @@ export function GuestPage({ base, invitation }: GuestPageProps) {
     return () => {
       call.media.camera.stop();
       call.media.microphone.stop();
+      call.encryption?.close();
     };
   }, [call]);
   const left = useCallback((why: Problem | null) => {
@@ -59,10 +61,11 @@ function Entrance({ base, invitation, problem, onProblem, onJoined }: EntrancePr
     onProblem(null);
     try {
       const given = name.trim();
+      const encryption = encryptionOf(keyIn(location.hash));
       const seat = await api.acceptInvitation(invitation, { name: given });
       sessionStorage.setItem('name', given);
       const media = preview.take();
-      if (media !== null) onJoined({ roomId, name: given, seat, media, key: keyIn(location.hash) });
+      if (media !== null) onJoined({ roomId, name: given, seat, media, encryption });
     } catch (error) {
       onProblem(problemOfInvitation(error));
     }
@@ -73,7 +76,7 @@ function Entrance({ base, invitation, problem, onProblem, onJoined }: EntrancePr
     <EntrancePage title="Join the call" text={roomId} problem={problem}>
       <PreJoin preview={preview} name={name} onName={setName} onJoin={() => void join()} busy={joining} />
       <p className="hint">
-        <a href={`#/check&invitation=${invitation}`}>Check devices and network</a>
+        <a href={checkHash(invitation, keyIn(location.hash))}>Check devices and network</a>
       </p>
     </EntrancePage>
   );
@@ -92,6 +95,7 @@ function roomOf(invitation: string): string {
 
 /** Returns the problem of a guest whom the server did not admit. */
 function problemOfInvitation(error: unknown): Problem {
+  if (error instanceof Problem) return error;
   if (error instanceof BloomConnectionError) return serverUnreachable();
   if (!(error instanceof BloomApiError)) return problemOf(error, 'Joining failed');
   switch (error.status) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { FrameOpener, FrameSealer, ReplayWindow } from './frames.js';
+import { FrameOpener, FrameSealer, Replays } from './frames.js';
 import { KeyRing } from './keys.js';
 
 const KEY = new Uint8Array(16).fill(1);
@@ -17,7 +17,7 @@ const sealed = async (ring: KeyRing): Promise<Uint8Array<ArrayBuffer>> =>
 
 describe('The frames of a track', () => {
   test('open for everybody who has the key', async () => {
-    expect(await new FrameOpener(ringOf(KEY)).open(await sealed(ringOf(KEY)))).toEqual(FRAME);
+    expect(await new FrameOpener(ringOf(KEY), new Replays()).open(await sealed(ringOf(KEY)))).toEqual(FRAME);
   });
 
   test('never leave without a key', async () => {
@@ -25,22 +25,22 @@ describe('The frames of a track', () => {
   });
 
   test('do not open with another key', async () => {
-    expect(await new FrameOpener(ringOf(OTHER)).open(await sealed(ringOf(KEY)))).toBe('NO_KEY');
+    expect(await new FrameOpener(ringOf(OTHER), new Replays()).open(await sealed(ringOf(KEY)))).toBe('NO_KEY');
   });
 
   test('are recognised if nobody encrypted them', async () => {
-    expect(await new FrameOpener(ringOf(KEY)).open(FRAME)).toBe('NOT_ENCRYPTED');
+    expect(await new FrameOpener(ringOf(KEY), new Replays()).open(FRAME)).toBe('NOT_ENCRYPTED');
   });
 
   test.each([...FRAME.slice(0, 12).keys()])('do not open if byte %i was changed', async (at) => {
     const frame = await sealed(ringOf(KEY));
     frame[at]! ^= 1;
-    expect(typeof (await new FrameOpener(ringOf(KEY)).open(frame))).toBe('string');
+    expect(typeof (await new FrameOpener(ringOf(KEY), new Replays()).open(frame))).toBe('string');
   });
 
   test('do not open twice', async () => {
     const frame = await sealed(ringOf(KEY));
-    const opener = new FrameOpener(ringOf(KEY));
+    const opener = new FrameOpener(ringOf(KEY), new Replays());
     await opener.open(frame);
     expect(await opener.open(frame)).toBe('NO_KEY');
   });
@@ -65,7 +65,7 @@ describe('A change of the key', () => {
   test('lets frames of the previous key open for 10 s', async () => {
     const clock = { now: 0 };
     const ring = ringOf(KEY, clock);
-    const opener = new FrameOpener(ring);
+    const opener = new FrameOpener(ring, new Replays());
     const sealer = new FrameSealer(ringOf(KEY));
     const [first, second] = [await sealer.seal(FRAME, 'video'), await sealer.seal(FRAME, 'video')];
     ring.set(OTHER);
@@ -81,25 +81,39 @@ describe('A change of the key', () => {
     await sealer.seal(FRAME, 'video');
     ring.set(OTHER);
     const next = (await sealer.seal(FRAME, 'video'))!;
-    expect(await new FrameOpener(ringOf(OTHER)).open(next)).toEqual(FRAME);
+    expect(await new FrameOpener(ringOf(OTHER), new Replays()).open(next)).toEqual(FRAME);
   });
 });
 
-describe('The replay window', () => {
-  test('accepts frames in any order within 1,024', () => {
-    const replays = new ReplayWindow();
-    expect([2_000, 977, 1_500].map((counter) => replays.accept('a', counter))).toEqual([true, true, true]);
+describe('Frames that were opened before', () => {
+  const accepted = (...frames: [string, number][]): boolean[] => {
+    const replays = new Replays();
+    return frames.map(([keyId, counter]) => replays.accept(keyId, counter));
+  };
+
+  test('are told from new ones in any order within 1,024', () => {
+    expect(accepted(['a', 2_000], ['a', 977], ['a', 1_500], ['a', 977])).toEqual([true, true, true, false]);
   });
 
-  test('refuses a frame that is older', () => {
-    const replays = new ReplayWindow();
-    replays.accept('a', 2_000);
-    expect(replays.accept('a', 976)).toBe(false);
+  test('are refused when they are older', () => {
+    expect(accepted(['a', 2_000], ['a', 976])).toEqual([true, false]);
   });
 
-  test('begins again with each key id', () => {
-    const replays = new ReplayWindow();
-    replays.accept('a', 2_000);
-    expect(replays.accept('b', 0)).toBe(true);
+  test('are refused after a frame of another sender on the same track', () => {
+    expect(accepted(['a', 1], ['b', 1], ['a', 1])).toEqual([true, true, false]);
+  });
+
+  test('are refused on another track too', async () => {
+    const [ring, replays] = [ringOf(KEY), new Replays()];
+    const frame = await sealed(ringOf(KEY));
+    await new FrameOpener(ring, replays).open(frame);
+    expect(await new FrameOpener(ring, replays).open(frame)).toBe('NO_KEY');
+  });
+
+  test('are remembered for at most 10,000 senders', () => {
+    const replays = new Replays();
+    for (let i = 0; i < 10_000; i += 1) replays.accept(String(i), 0);
+    expect(replays.accept('another', 0)).toBe(false);
+    expect(replays.accept('0', 1)).toBe(true);
   });
 });

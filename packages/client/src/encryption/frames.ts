@@ -1,13 +1,15 @@
 import type { Bytes } from '../frame.js';
-import { DerivedKeys, keyIdOf, type KeyRing, newSenderId, type Secret } from './keys.js';
+import { DerivedKeys, keyIdOf, type KeyRing, newSenderId } from './keys.js';
 import { authenticated, divide, join, split } from './layout.js';
-import { decodeHeader, type FrameKeys, open, seal } from './sframe.js';
+import { concat, decodeHeader, open, seal } from './sframe.js';
 
 /** Why frames of a track cannot be shown. */
 export type FrameProblem = 'NO_KEY' | 'NOT_ENCRYPTED';
 
 /** Frames may arrive out of order by this many of their sender's frames. */
 const REPLAY_WINDOW = 1_024;
+/** Senders whose frames are told apart. Only frames that opened count, so that strangers cannot use them up. */
+const MAX_SENDERS = 10_000;
 
 /** Seals what one participant sends. All its tracks share one key and one counter. */
 export class FrameSealer {
@@ -36,11 +38,13 @@ export class FrameSealer {
 /** Opens the frames of one received track. */
 export class FrameOpener {
   readonly #ring: KeyRing;
+  readonly #replays: Replays;
   readonly #derived = new DerivedKeys();
-  readonly #replays = new ReplayWindow();
 
-  constructor(ring: KeyRing) {
+  /** @param replays shared by all tracks of a client */
+  constructor(ring: KeyRing, replays: Replays) {
     this.#ring = ring;
+    this.#replays = replays;
   }
 
   /** Returns the frame as its encoder made it, or why it must not be shown. */
@@ -52,39 +56,55 @@ export class FrameOpener {
     if (secret === undefined) return 'NO_KEY';
     let body;
     try {
-      body = await open(await this.#keys(secret, header.keyId), { header, metadata: authenticated(parts) }, parts.body);
+      const keys = await this.#derived.of(secret, header.keyId);
+      body = await open(keys, { header, metadata: authenticated(parts) }, parts.body);
     } catch {
       return 'NO_KEY';
     }
     if (!this.#replays.accept(header.keyId.join(), header.counter)) return 'NO_KEY';
-    const opened = new Uint8Array(parts.clear.length + body.length);
-    opened.set(parts.clear);
-    opened.set(body, parts.clear.length);
-    return opened;
-  }
-
-  #keys(secret: Secret, keyId: Bytes): Promise<FrameKeys> {
-    return this.#derived.of(secret, keyId);
+    return concat(parts.clear, body);
   }
 }
 
-/** Refuses frames that were opened before (RFC 9605 section 9.3), in constant memory. */
-export class ReplayWindow {
-  #keyId = '';
-  #highest = -1;
-  readonly #seen = new Float64Array(REPLAY_WINDOW).fill(-1);
+/** Refuses frames that were opened before (RFC 9605 section 9.3), on whichever track, in bounded memory. */
+export class Replays {
+  readonly #senders = new Map<string, ReplayWindow>();
 
-  /** Returns false for a frame that was accepted before, or is too old to tell. */
+  /** Returns false for a frame that was accepted before, or that cannot be told from one. */
   accept(keyId: string, counter: number): boolean {
-    if (keyId !== this.#keyId) {
-      this.#keyId = keyId;
-      this.#highest = -1;
-      this.#seen.fill(-1);
+    const known = this.#senders.get(keyId);
+    if (known !== undefined) return known.accept(counter);
+    if (this.#senders.size >= MAX_SENDERS) return false;
+    const window = new ReplayWindow();
+    this.#senders.set(keyId, window);
+    return window.accept(counter);
+  }
+}
+
+/** The last frames of one sender: a bit for each. */
+class ReplayWindow {
+  #highest = -1;
+  readonly #seen = new Uint8Array(REPLAY_WINDOW / 8);
+
+  accept(counter: number): boolean {
+    if (counter <= this.#highest - REPLAY_WINDOW) return false;
+    for (let next = Math.max(this.#highest + 1, counter - REPLAY_WINDOW + 1); next <= counter; next += 1) {
+      this.#mark(next, false);
     }
-    const slot = counter % REPLAY_WINDOW;
-    if (counter <= this.#highest - REPLAY_WINDOW || this.#seen[slot] === counter) return false;
-    this.#seen[slot] = counter;
     this.#highest = Math.max(this.#highest, counter);
+    if (this.#isMarked(counter)) return false;
+    this.#mark(counter, true);
     return true;
+  }
+
+  #isMarked(counter: number): boolean {
+    const at = counter % REPLAY_WINDOW;
+    return ((this.#seen[at >> 3] ?? 0) & (1 << (at & 7))) !== 0;
+  }
+
+  #mark(counter: number, seen: boolean): void {
+    const at = counter % REPLAY_WINDOW;
+    const before = this.#seen[at >> 3] ?? 0;
+    this.#seen[at >> 3] = seen ? before | (1 << (at & 7)) : before & ~(1 << (at & 7));
   }
 }

@@ -14,7 +14,10 @@ const KEY_BYTES = 16;
 /** OWASP's recommendation of 2023 for PBKDF2 with SHA-256. */
 const ITERATIONS = 600_000;
 
+/** Codecs whose frames browsers or the server take apart by their content, or which repeat other frames. */
 const UNSUITED = /^(?:video\/(?:av1|h265)|audio\/red)$/i;
+/** Entries that are no codec by themselves. */
+const ADDITIONS = /\/(?:rtx|red|ulpfec|flexfec-03|cn|telephone-event)$/i;
 
 /** Options of `Encryption`. */
 export interface EncryptionOptions {
@@ -25,6 +28,12 @@ export interface EncryptionOptions {
    * `dist/encryption-worker.js` of this package.
    */
   readonly worker?: () => Worker;
+}
+
+/** A receiving m-line, and what was last reported of it. */
+interface Received {
+  problem: FrameProblem | null;
+  readonly report: (problem: FrameProblem | null) => void;
 }
 
 interface Worked {
@@ -38,11 +47,14 @@ declare const RTCRtpScriptTransform: (new (worker: Worker, options: StreamOption
 export class Encryption implements FrameEncryption {
   readonly #configuration: RTCConfiguration;
   readonly #worker: Worker;
-  readonly #reports = new Map<number, (problem: FrameProblem | null) => void>();
+  readonly #received = new Map<number, Received>();
   #lastId = 0;
 
-  /** @throws Error if the key is too short or this browser cannot encrypt */
+  /** @throws Error if the key is too short, or this browser cannot encrypt or not on a page over plain HTTP */
   constructor({ key, worker = ownWorker }: EncryptionOptions) {
+    if ((globalThis.crypto as Partial<Crypto> | undefined)?.subtle === undefined) {
+      throw new Error('browsers have no cryptography for pages over plain HTTP: use HTTPS or localhost');
+    }
     const hasTransforms = typeof RTCRtpScriptTransform !== 'undefined';
     if (!hasTransforms && !('createEncodedStreams' in RTCRtpSender.prototype)) {
       throw new Error('this browser does not let a page encrypt media: it has no RTCRtpScriptTransform');
@@ -52,7 +64,10 @@ export class Encryption implements FrameEncryption {
     requireKey(key);
     this.#worker = worker();
     this.#worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
-      this.#reports.get(data.id)?.(data.problem);
+      const received = this.#received.get(data.id);
+      if (received === undefined) return;
+      received.problem = data.problem;
+      received.report(data.problem);
     });
     this.setKey(key);
   }
@@ -80,20 +95,32 @@ export class Encryption implements FrameEncryption {
     const connection = new RTCPeerConnection({ ...configuration, ...this.#configuration });
     const configure = connection.setConfiguration.bind(connection);
     connection.setConfiguration = (next) => configure({ ...next, ...this.#configuration });
+    const ids = new Map<RTCRtpTransceiver, number>();
     const add = connection.addTransceiver.bind(connection);
     // Each end has its transform before it can carry a frame.
     connection.addTransceiver = (media, init) => {
       const transceiver = add(media, init);
-      const kind = transceiver.receiver.track.kind === 'video' ? 'video' : 'audio';
-      if (init?.direction === 'recvonly') {
-        this.#lastId += 1;
-        this.#reports.set(this.#lastId, (problem) => report(transceiver.mid ?? '', problem));
-        this.#transform(transceiver.receiver, { id: this.#lastId, side: 'receive', kind });
-      } else {
-        this.#transform(transceiver.sender, { id: 0, side: 'send', kind });
-      }
       keepSuited(transceiver);
+      const kind = transceiver.receiver.track.kind === 'video' ? 'video' : 'audio';
+      if (init?.direction !== 'recvonly') {
+        this.#transform(transceiver.sender, { id: 0, side: 'send', kind });
+        return transceiver;
+      }
+      const id = (this.#lastId += 1);
+      ids.set(transceiver, id);
+      this.#received.set(id, { problem: null, report: (problem) => report(transceiver.mid ?? '', problem) });
+      this.#transform(transceiver.receiver, { id, side: 'receive', kind });
       return transceiver;
+    };
+    connection.addEventListener('track', ({ transceiver }) => {
+      const { problem = null, report: repeat } = this.#received.get(ids.get(transceiver) ?? 0) ?? {};
+      // Another track of the same m-line, which is known after this event.
+      if (problem !== null) queueMicrotask(() => repeat?.(problem));
+    });
+    const close = connection.close.bind(connection);
+    connection.close = () => {
+      for (const id of ids.values()) this.#received.delete(id);
+      close();
     };
     return connection;
   }
@@ -105,7 +132,7 @@ export class Encryption implements FrameEncryption {
       return;
     }
     const streams = worked.createEncodedStreams?.();
-    if (streams === undefined) return;
+    if (streams === undefined) throw new Error('this browser gives no encoded frames to the page');
     this.#post({ type: 'streams', options, ...streams }, [streams.readable, streams.writable]);
   }
 
@@ -125,10 +152,15 @@ export async function keyFromPassphrase(passphrase: string, room: string): Promi
   return new Uint8Array(await crypto.subtle.deriveBits(algorithm, base, 256));
 }
 
-/** Keeps codecs from being chosen whose frames browsers or the server take apart by their content. */
+/** Takes codecs that cannot be encrypted out of the offer, now and when others are preferred. */
 function keepSuited(transceiver: RTCRtpTransceiver): void {
   const prefer = transceiver.setCodecPreferences.bind(transceiver);
-  transceiver.setCodecPreferences = (codecs) => prefer([...codecs].filter(({ mimeType }) => !UNSUITED.test(mimeType)));
+  transceiver.setCodecPreferences = (codecs) => {
+    const suited = [...codecs].filter(({ mimeType }) => !UNSUITED.test(mimeType));
+    if (suited.some(({ mimeType }) => !ADDITIONS.test(mimeType))) prefer(suited);
+  };
+  const { kind } = transceiver.receiver.track;
+  transceiver.setCodecPreferences(RTCRtpReceiver.getCapabilities(kind)?.codecs ?? []);
 }
 
 function requireKey(key: Uint8Array): void {

@@ -4,8 +4,8 @@ import { concat, derive, deriveKeys, type FrameKeys, importSecret } from './sfra
 /** Frames of the previous key still open for this long after a change, ms. */
 const OVERLAP_MS = 10_000;
 const TAG_BYTES = 2;
-const SENDER_BYTES = 5;
-/** Keys kept of each secret for each stream; a participant uses one and gets another with each connection. */
+const SENDER_BYTES = 6;
+/** Keys kept for each stream. A participant has one for each secret; the rest are those of former tracks. */
 const MAX_DERIVED = 4;
 
 /** A secret that all participants share, and the mark by which a key id names it. */

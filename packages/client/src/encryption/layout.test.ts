@@ -26,6 +26,22 @@ describe('A frame', () => {
     expect(hex(divide(bytes(frame), kind).clear)).toBe(hex(bytes(clear)));
   });
 
+  test.each([
+    ['a slice of H.265', '00 00 00 01 02 01 d0 00 aa bb cc', '00 00 00 01 02'],
+    ['a filler unit', '00 00 00 01 6c aa bb cc', '00 00 00 01 6c'],
+  ])('is sealed from the first unit on that no H.264 picture begins with: %s', (_name, frame, clear) => {
+    expect(hex(divide(bytes(frame), 'video').clear)).toBe(hex(bytes(clear)));
+  });
+
+  test.each([
+    ['a slice', '00 00 00 01 65 aa bb cc dd ee ff', '00 00 01 65 88 84 00 10'],
+    ['a unit of another codec', '00 00 00 01 02 01 d0 00 aa', '00 00 01 65 88 84 00 10'],
+    ['a slice without a start code', '65 aa bb', ''],
+  ])('is not split if somebody put %s in front', (_what, added, own) => {
+    const joined = join({ clear: bytes(added + own), body: bytes('aa bb'), escaped: true });
+    expect(split(joined!)).toBeUndefined();
+  });
+
   test('is complete in its two parts', () => {
     fc.assert(
       fc.property(fc.oneof(data, startCodes), fc.constantFrom('audio' as const, 'video' as const), (frame, kind) => {
@@ -37,7 +53,8 @@ describe('A frame', () => {
 
   test('is split as it was joined', () => {
     fc.assert(
-      fc.property(fc.oneof(data, startCodes), fc.oneof(data, startCodes), fc.boolean(), (clear, body, escaped) => {
+      fc.property(fc.oneof(data, startCodes), fc.oneof(data, startCodes), fc.boolean(), (rest, body, escaped) => {
+        const clear = escaped ? bytes('00 00 01 65 88 84 00 00') : rest;
         expect(split(join({ clear, body, escaped })!)).toEqual({ clear, body, escaped });
       }),
     );

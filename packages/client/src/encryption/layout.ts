@@ -17,8 +17,9 @@ const CLEAR_OPUS = 1;
 const CLEAR_VP8 = { key: 10, delta: 3 };
 /** Header of an H.264 slice: NAL unit header, first macroblock, slice type and the id of its parameters. */
 const CLEAR_SLICE = 5;
-/** NAL unit types of slices (H.264 table 7-1). */
-const SLICES = new Set([1, 5]);
+/** NAL unit types of slices, and of what may be before them: SEI, parameter sets, delimiter (H.264 table 7-1). */
+const SLICES: ReadonlySet<number> = new Set([1, 5]);
+const BEFORE_SLICES: ReadonlySet<number> = new Set([6, 7, 8, 9]);
 
 /** The parts of a frame. */
 export interface FrameParts {
@@ -46,7 +47,7 @@ export function join({ clear, body, escaped }: FrameParts): Bytes | undefined {
   return concat(clear, sealed, Uint8Array.of(digit(14), digit(7), digit(0), escaped ? ESCAPED : PLAIN));
 }
 
-/** Takes apart what `join` made. Undefined if the frame was not sealed. */
+/** Takes apart what `join` made. Undefined if the frame was not sealed, or something was added to it. */
 export function split(frame: Bytes): FrameParts | undefined {
   const end = frame.length - TRAILER_BYTES;
   const [high = 0, middle = 0, low = 0, form = 0] = frame.subarray(Math.max(end, 0));
@@ -54,6 +55,8 @@ export function split(frame: Bytes): FrameParts | undefined {
   const length = ((high & 0x7f) << 14) | ((middle & 0x7f) << 7) | (low & 0x7f);
   if (length > end) return undefined;
   const clear = frame.subarray(0, end - length);
+  // Whoever forwards the frame could have put slices of its own in front.
+  if (form === ESCAPED && sliceOf(clear) !== clear.length) return undefined;
   const sealed = frame.subarray(end - length, end);
   return { clear, body: form === ESCAPED ? unescape(clear, sealed) : sealed, escaped: form === ESCAPED };
 }
@@ -63,13 +66,18 @@ export function authenticated({ clear, escaped }: FrameParts): Bytes {
   return escaped ? clear.subarray(-CLEAR_SLICE) : clear;
 }
 
-/** Returns the number of bytes up to the first slice and its header, in H.264 with start codes (Annex B). */
+/**
+ * Returns the number of bytes up to the first slice and its header, in H.264 with start codes (Annex B). From the first
+ * unknown unit on, everything is sealed.
+ */
 function sliceOf(frame: Bytes): number | undefined {
   const [a, b, c, d] = frame;
   if (a !== 0 || b !== 0 || (c !== 1 && (c !== 0 || d !== 1))) return undefined;
   for (let at = 2; at + 1 < frame.length; at += 1) {
     if (frame[at] !== 1 || frame[at - 1] !== 0 || frame[at - 2] !== 0) continue;
-    if (SLICES.has((frame[at + 1] ?? 0) & 0x1f)) return Math.min(at + 1 + CLEAR_SLICE, frame.length);
+    const type = (frame[at + 1] ?? 0) & 0x1f;
+    if (SLICES.has(type)) return Math.min(at + 1 + CLEAR_SLICE, frame.length);
+    if (!BEFORE_SLICES.has(type)) return at + 2;
   }
   return frame.length;
 }

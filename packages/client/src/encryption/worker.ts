@@ -1,6 +1,6 @@
 // Runs in a worker of the page: seals and opens encoded frames, so that neither a busy page nor its other scripts touch
 // them.
-import { FrameOpener, type FrameProblem, FrameSealer } from './frames.js';
+import { FrameOpener, type FrameProblem, FrameSealer, Replays } from './frames.js';
 import { KeyRing } from './keys.js';
 import type { FromWorker, StreamOptions, ToWorker } from './messages.js';
 
@@ -29,6 +29,7 @@ const FRAMES_OF_A_PROBLEM = 10;
 const scope = self as unknown as Scope;
 const ring = new KeyRing(() => performance.now());
 const sealer = new FrameSealer(ring);
+const replays = new Replays();
 
 scope.addEventListener('message', ({ data }) => {
   if (data.type === 'key') ring.set(data.key);
@@ -57,7 +58,7 @@ function sealing({ kind }: StreamOptions): Transform {
 }
 
 function opening({ id }: StreamOptions): Transform {
-  const opener = new FrameOpener(ring);
+  const opener = new FrameOpener(ring, replays);
   let reported: FrameProblem | null = null;
   let failed = 0;
   const report = (problem: FrameProblem | null): void => {

@@ -10,9 +10,9 @@ const QUALITY_NAMES: Readonly<Record<Quality, string>> = {
   fair: 'fair connection',
   poor: 'poor connection',
 };
-/** Why a picture is not shown. */
+/** Why a person is neither seen nor heard. */
 const UNAVAILABLE: Readonly<Record<Unavailable, string>> = {
-  NO_CODEC: 'This browser cannot show this picture',
+  NO_CODEC: 'This browser cannot play this',
   NO_KEY: 'Encrypted with a key that you do not have',
   NOT_ENCRYPTED: 'Not encrypted, so it is not shown',
 };

@@ -163,6 +163,13 @@ describe('plain data channels', () => {
     expect(client.sent).toHaveLength(kept);
   });
 
+  test('keep nothing for a client whose association has ended', () => {
+    const client = new Client();
+    client.data.leave();
+    for (let i = 0; i < 1_000; i++) client.data.send('_reliable', Buffer.from('x'));
+    expect(client.counters.dropped.data_backlog).toBe(0);
+  });
+
   test('close a channel whose client reads too slowly', () => {
     const client = new Client();
     client.data.opened('a', 0, reliable);

@@ -78,6 +78,7 @@ export class PlainData {
   leave(): void {
     this.#port = undefined;
     this.#channels.clear();
+    this.#awaited.clear();
     this.#early = [];
     this.#earlyBytes = 0;
   }

@@ -21,13 +21,13 @@ import { numbers16, u16, u8, vector, WireReader } from './wire.js';
 
 const RANDOM_BYTES = 32;
 /** The server's flight. Servers of WebRTC always ask for the client's certificate. */
-const FLIGHT = [
+export const SERVER_FLIGHT: readonly number[] = [
   HandshakeType.serverHello,
   HandshakeType.certificate,
   HandshakeType.serverKeyExchange,
   HandshakeType.certificateRequest,
   HandshakeType.serverHelloDone,
-] as const;
+];
 
 /**
  * The client side of one DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7): whole messages in, flights out.
@@ -37,11 +37,16 @@ export class ClientHandshake {
   readonly #identity: Identity;
   readonly #records: RecordLayer;
   readonly #random = randomBytes(RANDOM_BYTES);
-  #helloSeq = -1;
+  /** By message number: the first one, and the last one that returned a cookie. */
+  readonly #hellos: Buffer[] = [];
   #serverRandom: Buffer = Buffer.alloc(0);
   #master: Buffer | undefined;
-  /** Messages with headers, starting with the last ClientHello. */
+  /** Messages with headers, starting with the ClientHello that the server answered. */
   #transcript: Buffer[] = [];
+  /** The server's certificate in DER, once it was found to be the announced one, with the key that signed. */
+  certificate: Buffer | undefined;
+  /** Signatures that were verified, which is what a flight may cost. */
+  verified = 0;
 
   constructor(identity: Identity, records: RecordLayer) {
     this.#identity = identity;
@@ -60,15 +65,23 @@ export class ClientHandshake {
     };
   }
 
-  /** Returns the first flight, or the one that answers a server that wants its cookie back. */
-  hello(cookie: Buffer = Buffer.alloc(0)): FlightRecord[] {
-    this.#helloSeq += 1;
+  /** Returns true if a hello with this message number was sent. */
+  hasSaid(messageSeq: number): boolean {
+    return this.#hellos[messageSeq] !== undefined;
+  }
+
+  /**
+   * Returns the first flight, or the one that answers a server that wants its cookie back. Such a server keeps nothing
+   * until then: for a further cookie, the hello has the same number (RFC 6347 section 4.2.1).
+   */
+  hello(cookie?: Buffer): FlightRecord[] {
+    const messageSeq = cookie === undefined ? 0 : 1;
     const extension = (type: number, data: Buffer): Buffer => Buffer.concat([u16(type), vector(2, data)]);
     const body = [
       u16(DTLS_1_2),
       this.#random,
       vector(1),
-      vector(1, cookie),
+      vector(1, cookie ?? Buffer.alloc(0)),
       vector(2, u16(CIPHER_SUITE)),
       vector(1, u8(NO_COMPRESSION)),
       vector(
@@ -81,8 +94,8 @@ export class ClientHandshake {
         extension(Extension.renegotiationInfo, vector(1)),
       ),
     ];
-    const message = handshakeMessage(HandshakeType.clientHello, this.#helloSeq, ...body);
-    this.#transcript = [message];
+    const message = handshakeMessage(HandshakeType.clientHello, messageSeq, ...body);
+    this.#hellos[messageSeq] = message;
     return [{ type: ContentType.handshake, sealed: false, body: message }];
   }
 
@@ -91,9 +104,10 @@ export class ClientHandshake {
    * server's is refused; another one may follow then.
    */
   answer(messages: readonly Buffer[], fingerprint: Fingerprint): FlightRecord[] | string {
-    if (messages.length !== FLIGHT.length || messages.some((message, i) => message[0] !== FLIGHT[i])) {
-      return 'the server sent messages in the wrong order';
-    }
+    const isInOrder = messages.length === SERVER_FLIGHT.length && SERVER_FLIGHT.every((t, i) => messages[i]?.[0] === t);
+    // The server's first message has the number of the hello that it answers.
+    const ourHello = this.#hellos[messages[0]?.readUInt16BE(4) ?? 0];
+    if (!isInOrder || ourHello === undefined) return 'the server sent messages in the wrong order';
     const [hello, certificates, exchange, request] = messages.map((message) => message.subarray(HANDSHAKE_HEADER));
     const serverRandom = randomOf(hello!);
     if (typeof serverRandom === 'string') return serverRandom;
@@ -109,6 +123,7 @@ export class ClientHandshake {
     const isKnown = group === Group.x25519 || group === Group.secp256r1;
     if (reader.overrun || type !== NAMED_CURVE || !isKnown) return 'the server sent no usable key';
     const signed = Buffer.concat([this.#random, serverRandom, parameters]);
+    this.verified += 1;
     if (!isSignedBy(certificate, signed, exchange!.subarray(parameters.length))) {
       return 'the server does not hold the key of its DTLS certificate';
     }
@@ -116,7 +131,8 @@ export class ClientHandshake {
     const preMaster = ours.secret(theirs);
     if (preMaster === undefined) return 'the server sent no usable key';
     this.#serverRandom = serverRandom;
-    return this.#flight(messages, { preMaster, publicKey: ours.publicKey });
+    this.certificate = certificate;
+    return this.#flight([ourHello, ...messages], { preMaster, publicKey: ours.publicKey });
   }
 
   /** Returns true if this is the Finished of a server that saw the same handshake (RFC 5246 section 7.4.9). */
@@ -132,13 +148,13 @@ export class ClientHandshake {
   }
 
   #flight(
-    messages: readonly Buffer[],
+    hellos: readonly Buffer[],
     { preMaster, publicKey }: { preMaster: Buffer; publicKey: Buffer },
   ): FlightRecord[] {
-    const first = this.#helloSeq + 1;
+    const first = (hellos[0]?.readUInt16BE(4) ?? 0) + 1;
     const certificate = handshakeMessage(HandshakeType.certificate, first, vector(3, vector(3, this.#identity.der)));
     const key = handshakeMessage(HandshakeType.clientKeyExchange, first + 1, vector(1, publicKey));
-    const transcript = [...this.#transcript.slice(0, 1), ...messages, certificate, key];
+    const transcript = [...hellos, certificate, key];
     this.#master = extendedMasterSecret(preMaster, transcript);
     const signature = sign('sha256', Buffer.concat(transcript), this.#identity.key);
     const proof = handshakeMessage(HandshakeType.certificateVerify, first + 2, u16(ECDSA_SHA256), vector(2, signature));
@@ -159,9 +175,9 @@ export class ClientHandshake {
   }
 }
 
-/** Returns the cookie of a HelloVerifyRequest (RFC 6347 section 4.2.1); undefined if it is malformed. */
-export function cookieOf(message: Buffer): Buffer | undefined {
-  const reader = new WireReader(message.subarray(HANDSHAKE_HEADER));
+/** Returns the cookie in the body of a HelloVerifyRequest (RFC 6347 section 4.2.1); undefined if it is malformed. */
+export function cookieOf(body: Buffer): Buffer | undefined {
+  const reader = new WireReader(body);
   reader.number(2);
   const cookie = reader.vector(1);
   return reader.overrun ? undefined : cookie;

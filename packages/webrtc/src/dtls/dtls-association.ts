@@ -1,6 +1,6 @@
 import type { DropReason } from '../drops.js';
 import { ReplayWindow } from '../srtp/replay-window.js';
-import type { Fingerprint } from './client-proof.js';
+import { type Fingerprint, matchesFingerprint } from './client-proof.js';
 import { HandshakeAssembler, type HandshakeFragment, HandshakeType, readFragments } from './handshake-messages.js';
 import type { SrtpKeyMaterial } from './key-schedule.js';
 import { type FlightRecord, RecordLayer } from './record-layer.js';
@@ -74,20 +74,35 @@ export abstract class DtlsAssociation {
     return this.phase === 'connecting';
   }
 
-  /** Sets the fingerprint that the other side announced. It cannot change once connected. */
-  abstract expectFingerprint(fingerprint: Fingerprint): void;
+  get #hasEnded(): boolean {
+    return this.phase === 'failed' || this.phase === 'closed';
+  }
+
+  /** Sets the fingerprint that the other side announced. Once connected, it must be one of the same certificate. */
+  expectFingerprint(fingerprint: Fingerprint): void {
+    this.fingerprint = fingerprint;
+    const certificate = this.shownCertificate;
+    if (this.phase === 'connected' && certificate !== undefined && !matchesFingerprint(certificate, fingerprint)) {
+      this.fail('the DTLS fingerprint changed during the session');
+    }
+  }
+
+  /** The other side's certificate in DER, once it is known. */
+  protected abstract get shownCertificate(): Buffer | undefined;
 
   /** The path to the other side is open: a DTLS client says hello. Idempotent. */
   abstract start(nowMs: number): void;
 
   /** Handles one datagram of the other side. Returns why all or part of it was dropped. */
   receive(datagram: Buffer, nowMs: number): DropReason | undefined {
-    if (this.phase === 'failed' || this.phase === 'closed') return 'dtls_unexpected';
+    if (this.#hasEnded) return 'dtls_unexpected';
     this.nowMs = nowMs;
     const records = readRecords(datagram);
     if (records === undefined) return 'malformed';
     let dropped: DropReason | undefined;
     for (const record of records) {
+      // An earlier record of the datagram may have ended the association.
+      if (this.#hasEnded) return dropped ?? 'dtls_unexpected';
       const reason = record.epoch === 0 ? this.#plain(record) : this.#encrypted(record);
       dropped ??= reason;
     }
@@ -189,7 +204,7 @@ export abstract class DtlsAssociation {
   }
 
   protected fail(reason: string): void {
-    if (this.phase === 'failed' || this.phase === 'closed') return;
+    if (this.#hasEnded) return;
     this.phase = 'failed';
     this.#flight = [];
     this.events.onFailed(reason);
@@ -259,7 +274,7 @@ export abstract class DtlsAssociation {
     if (fragment?.type !== HandshakeType.finished || fragment.data.length !== fragment.length) return 'dtls_unexpected';
     // The other side repeated its Finished because it missed ours.
     if (this.phase === 'connected') this.repeatOnRequest();
-    else this.finished(plain);
+    else if (this.phase === 'connecting') this.finished(plain);
     return undefined;
   }
 }

@@ -341,6 +341,15 @@ describe('a connected session', () => {
     expect(pair.failure).toBeUndefined();
   });
 
+  test('does not answer what follows close_notify in the same datagram', async () => {
+    const pair = await new Pair().run();
+    await settle();
+    const before = pair.sent.length;
+    pair.session.receive(Buffer.concat([pair.sealed(21, Buffer.of(1, 0)), pair.received[0] as Buffer]), pair.nowMs);
+    expect(pair.session.state).toBe('closed');
+    expect(pair.sent).toHaveLength(before);
+  });
+
   test('fails on a fatal alert from the client', async () => {
     const pair = await new Pair().run();
     pair.session.receive(pair.sealed(21, Buffer.of(2, 80)), pair.nowMs);

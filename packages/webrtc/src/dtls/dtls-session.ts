@@ -1,6 +1,6 @@
 import type { DropReason } from '../drops.js';
 import { type DtlsCertificate, identityOf } from './certificate.js';
-import { type Fingerprint, isSignedBy, matchesFingerprint } from './client-proof.js';
+import { isSignedBy, matchesFingerprint } from './client-proof.js';
 import { DtlsAssociation, type DtlsEvents } from './dtls-association.js';
 import { HANDSHAKE_HEADER, type HandshakeFragment, HandshakeType } from './handshake-messages.js';
 import { ServerHandshake } from './server-handshake.js';
@@ -22,12 +22,8 @@ export class DtlsSession extends DtlsAssociation {
     this.#server = new ServerHandshake(identityOf(certificate), this.records);
   }
 
-  expectFingerprint(fingerprint: Fingerprint): void {
-    this.fingerprint = fingerprint;
-    const certificate = this.#server.clientCertificate;
-    if (this.phase === 'connected' && certificate !== undefined && !matchesFingerprint(certificate, fingerprint)) {
-      this.fail('the DTLS fingerprint changed during the session');
-    }
+  protected get shownCertificate(): Buffer | undefined {
+    return this.#server.clientCertificate;
   }
 
   /** Does nothing: a server waits for the client's hello. */
@@ -103,7 +99,6 @@ export class DtlsSession extends DtlsAssociation {
 
   /** Checks the client's Finished, and answers it. */
   protected finished(finished: Buffer): void {
-    if (this.phase !== 'connecting') return;
     const reason = this.#objection(finished);
     if (reason !== undefined) return this.fail(reason);
     const flight = this.#server.finish(finished);

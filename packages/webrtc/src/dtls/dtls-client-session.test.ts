@@ -307,6 +307,14 @@ describe('the client side of DTLS', () => {
     expect(pair.connected).toBe(0);
   });
 
+  test('takes a record of data once', () => {
+    const pair = new Pair().start();
+    const record = pair.server.sealed(ContentType.applicationData, Buffer.from('hi'));
+    const reasons = [1, 2].map(() => pair.client.receive(Buffer.from(record), pair.nowMs));
+    expect(reasons).toEqual([undefined, 'replayed']);
+    expect(pair.data).toEqual(['server hi']);
+  });
+
   test('stays closed when a repeated Finished follows close_notify in the same datagram', () => {
     let finished: Buffer = Buffer.alloc(0);
     const pair = new Pair({ toClient: (datagram) => [(finished = datagram)] }).start();

@@ -6,6 +6,9 @@ import { deployments, LabCluster, type LabNode } from './lab-cluster.js';
 import { until } from './until.js';
 import { receiveWebhooksAt } from './webhooks.js';
 
+/** Why a room stays for the moment. */
+const TOO_SLOW = /its events have not arrived everywhere|does not answer/;
+
 describeWith(['network namespaces'], 'a cluster that moves rooms', () => {
   let cluster: LabCluster;
   beforeAll(async () => {
@@ -71,9 +74,20 @@ describeWith(['network namespaces'], 'a cluster that moves rooms', () => {
 
   test('moves one room by an order that any node takes, and says why another stays', async () => {
     const [one, two] = [cluster.node(1), cluster.node(2)];
-    const room = await createOn(one);
-    const moved = await two.api.request('POST', `/room/${room}/move`, { node: 'app@app2' });
-    expect(moved).toEqual({
+    /** Moves a new room. An order tries once, and a busy machine may be too slow for it; then another room is moved. */
+    const moveNew = <T>(order: (id: string) => Promise<T>): Promise<{ room: string; answer: T }> =>
+      until('a room has moved in time', async () => {
+        await cluster.deleteAllRooms();
+        const room = await createOn(one);
+        return { room, answer: await order(room) };
+      });
+
+    const { room, answer } = await moveNew(async (id) => {
+      const { status, body } = await two.api.request('POST', `/room/${id}/move`, { node: 'app@app2' });
+      if (status === 503 || (status === 409 && TOO_SLOW.test(body.errors))) throw new Error(body.errors);
+      return { status, body };
+    });
+    expect(answer).toEqual({
       status: 200,
       body: { data: { room, from: 'app@app1', to: 'app@app2', ms: expect.any(Number) } },
     });
@@ -92,12 +106,12 @@ describeWith(['network namespaces'], 'a cluster that moves rooms', () => {
     expect(await refused(room, 'app@app2')).toEqual([409, stays]);
     expect(await refused(room, 'app@app9')).toEqual([404, 'app@app9 is not a member that app@app2 has a link to']);
     expect(await refused('no-room', 'app@app2')).toEqual([404, expect.stringContaining('no-room')]);
-    const other = await createOn(one);
-    const document = await one.bloomctl(one.checkout, 'rooms', 'move', other, 'app@app2', '--yes');
-    expect(document).toMatchObject({ kind: 'room-move', room: other, from: 'app@app1', to: 'app@app2', reason: null });
-    expect((await two.rooms()).toSorted()).toEqual([room, other].toSorted());
+    const by = await moveNew((id) => one.bloomctl(one.checkout, 'rooms', 'move', id, 'app@app2', '--yes'));
+    const document = { kind: 'room-move', room: by.room, from: 'app@app1', to: 'app@app2', reason: null };
+    expect(by.answer).toMatchObject(document);
+    expect(await two.rooms()).toEqual([by.room]);
     await cluster.deleteAllRooms();
-  });
+  }, 120_000);
 
   test('refuses what is no order to move, and drains nothing', async () => {
     const one = cluster.node(1);

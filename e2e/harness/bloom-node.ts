@@ -25,8 +25,11 @@ export interface BloomNode {
   readonly pid: number;
   /** The node's output so far. */
   log(): string;
-  /** Shuts the process down cleanly. Resolves when it has ended. Safe to call twice. */
-  stop(): Promise<void>;
+  /**
+   * Shuts the process down cleanly. Resolves when it has ended. Safe to call twice. Kills it after `limitMs`, 5 s by
+   * default, and reports that.
+   */
+  stop(limitMs?: number): Promise<void>;
   /** Kills the process, like a crash or a lost machine. */
   kill(): Promise<void>;
 }
@@ -87,13 +90,14 @@ export async function startNode(options: NodeOptions = {}): Promise<BloomNode> {
   const log = (): string => readFileSync(logFile, 'utf8');
 
   let stopped = false;
-  const stop = async (): Promise<void> => {
+  const stop = async (limitMs = 5_000): Promise<void> => {
     if (stopped) return;
     stopped = true;
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGTERM');
-      const gone = await Promise.race([exited.then(() => true), delay(5_000, false, { ref: false })]);
+      const gone = await Promise.race([exited.then(() => true), delay(limitMs, false, { ref: false })]);
       if (!gone) {
+        process.stderr.write(`\nA node did not end within ${limitMs} ms of SIGTERM and was killed.\n`);
         child.kill('SIGKILL');
         await exited;
       }

@@ -38,7 +38,7 @@ export class PeerConnection {
   static async authenticated(url: string, token: string, options: ClientOptions = {}): Promise<PeerConnection> {
     const connection = await PeerConnection.open(url, options);
     connection.token(token);
-    await connection.next('authenticated');
+    await connection.#answer('authenticated');
 
     return connection;
   }
@@ -47,7 +47,7 @@ export class PeerConnection {
   static async joined(url: string, token: string, metadata: unknown): Promise<PeerConnection> {
     const connection = await PeerConnection.authenticated(url, token);
     connection.send({ type: 'connect', data: { metadata } });
-    await connection.next('connected');
+    await connection.#answer('connected');
 
     return connection;
   }
@@ -67,6 +67,13 @@ export class PeerConnection {
       if (found !== undefined) return found;
       await this.changed();
     }
+  }
+
+  /** Resolves with the first event of the type; rejects if the socket closes before it. */
+  #answer(type: string): Promise<MediaEvent> {
+    const isClosed = this.closed.then((why) => Promise.reject(new Error(`closed before ${type}: ${why}`)));
+
+    return Promise.race([this.next(type), isClosed]);
   }
 
   /** Resolves with the next event. */

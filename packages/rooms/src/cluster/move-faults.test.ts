@@ -39,12 +39,19 @@ async function moveWith(step: Step, fault: Fault, end: (cluster: TestCluster) =>
   try {
     await cluster.node('a').host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
     await cluster.settled();
-    if (step !== 'gone') cluster.before(step, () => fault(cluster));
+    let strike = (): void => undefined;
+    const struck = new Promise<void>((done) => (strike = done));
+    const suffer = (): void => {
+      fault(cluster);
+      strike();
+    };
+    if (step !== 'gone') cluster.before(step, suffer);
     let isOver = false;
     const moving = cluster.node('a').registry.departures.moveTo('kitchen', 'b');
-    const lasting = moving.then(() => step === 'gone' && fault(cluster)).then(() => pause(2 * LASTS_MS));
+    const moved = moving.then(() => step === 'gone' && suffer());
+    const lasting = Promise.all([struck, moved]).then(() => pause(2 * LASTS_MS));
     // A giver that is dead ends no move.
-    const over = Promise.race([lasting, pause(4 * LASTS_MS)]).then(() => (isOver = true));
+    const over = Promise.race([lasting, struck.then(() => pause(4 * LASTS_MS))]).then(() => (isOver = true));
     while (!isOver) {
       expect(owners(cluster).length).toBeLessThanOrEqual(1);
       expect(await answerOf(cluster, 'c')).not.toBe('ROOM_NOT_FOUND');

@@ -1,5 +1,6 @@
 import { later, type Behaviour } from '@bloom/actors';
 import { createMasker } from '@bloom/log';
+import { RoomError } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
 import { actorAnswers, actorProducers } from './answers/actors.js';
 import { findActor } from './answers/actor-lines.js';
@@ -12,6 +13,7 @@ import { placementAnswers } from './answers/placement.js';
 import { processAnswers, processProducers } from './answers/process.js';
 import { ProcessFigures } from './process/figures.js';
 import { INSPECTION_ACTOR, INSPECTION_SHAPES, type InspectionMode, type InspectionProtocol } from './protocol/wire.js';
+import { InspectionError } from './errors.js';
 import { sourcesOf, type InspectionParts } from './parts.js';
 import type { Environment } from './inspector/environment.js';
 import { Inspector } from './inspector/inspector.js';
@@ -46,6 +48,7 @@ export function open(parts: InspectionParts, mode: InspectionMode): Inspection {
     remote: (node) => remote.remote(node, INSPECTION_ACTOR, INSPECTION_SHAPES),
     knowsActor: (id) => findActor(system, id) !== undefined,
     knowsRoom: (room) => rooms.views().some(({ id }) => id === room),
+    ownerOf: (room) => ownerOf(parts, room),
   };
   const inspector: Inspector = new Inspector({
     environment,
@@ -87,6 +90,16 @@ export function open(parts: InspectionParts, mode: InspectionMode): Inspection {
       return closed;
     },
   };
+}
+
+async function ownerOf({ registry }: InspectionParts, room: string): Promise<string | undefined> {
+  const place = await registry?.locate(room).catch((error: unknown) => {
+    if (!(error instanceof RoomError)) throw error;
+    if (error.code === 'ROOM_NOT_FOUND') return undefined;
+    throw new InspectionError('TIMEOUT', error.message);
+  });
+
+  return place?.node;
 }
 
 /** Answers as soon as a result is ready, so that a slow request does not delay the next one. */

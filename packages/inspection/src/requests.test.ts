@@ -378,6 +378,30 @@ describe('requests', () => {
     await b.rooms.deleteRoom('porch');
   });
 
+  test('denies no room that an order to move cannot reach', async () => {
+    for (const { host, registry } of [a, b]) host.drainOrder.moveThrough(registry.departures);
+    await a.host.createRoom({ ...defaultRoomConfig, roomId: 'attic' });
+    const never = new Promise<never>(() => {});
+    const carry = { offer: async () => null, given: () => never, over: () => undefined };
+    expect(await a.host.giveRoom('attic', carry)).toBeNull();
+    expect((await ask('room-move', { room: 'attic' })).answer).toMatchObject({
+      to: null,
+      reason: 'it is moving already',
+    });
+
+    const c = await startMember('c', mapper, { seeds: [a.name, b.name], mode: 'off' });
+    await c.host.createRoom({ ...defaultRoomConfig, roomId: 'cellar' });
+    await until(() => a.registry.directory.find('cellar') !== undefined);
+    const closed = `${c.name} does not answer tools: JF_INSPECTION=off, or an older version`;
+    expect(await refusal(ask('room-move', { room: 'cellar' }))).toEqual(['NOT_SUPPORTED', closed]);
+    a.node.cut(c.name, 60_000);
+    await until(() => a.registry.directory.find('cellar')?.reachable === false);
+    const lost = `Room cellar is on ${c.name}, which is currently unreachable`;
+    expect(await refusal(ask('room-move', { room: 'cellar' }))).toEqual(['TIMEOUT', lost]);
+    await c.stop();
+    await until(() => b.node.nodes('members').length === 1);
+  });
+
   test('accepts no rooms on a drained node until its time has passed', async () => {
     const { answer } = await ask('drain', { deadlineMs: 1_500 }, b.name);
     expect(answer).toMatchObject({ rooms: 0, peers: 0, roomIds: [] });

@@ -12,6 +12,8 @@ export interface RoomsSource {
   readonly draining: boolean;
   readonly mediaReach: Reach;
   readonly drainOrder: DrainOrder;
+  /** Returns something while this node passes messages on to a room that has moved away. */
+  relayRef(roomId: string): unknown;
   /** Media of a room; undefined when the room is not on this node. */
   media(roomId: string): MediaRoom | undefined;
   /** Details of a component beyond its view; undefined when there is no such component. */

@@ -9,7 +9,7 @@ import type { InspectionSources } from '../sources.js';
 import { judge } from './cluster-verdict.js';
 import { drainState } from './drain.js';
 import type { FaultBook } from './fault-book.js';
-import { roomNamed } from './media-lines.js';
+import { noRoom } from './media-lines.js';
 
 /** A member that does not answer within this time is listed as unreachable. */
 const MEMBER_TIMEOUT_MS = 1_000;
@@ -153,7 +153,12 @@ async function moveRoom(
   const { self, rooms } = sources;
   const refusal = rooms.drainOrder.moveRefusal();
   if (refusal !== undefined) throw new InspectionError('NOT_SUPPORTED', refusal);
-  roomNamed({ sources }, room);
+  if (!rooms.views().some(({ id }) => id === room)) {
+    // Its new node has not announced it yet.
+    if (rooms.relayRef(room) !== undefined)
+      return { room, from: self, to: null, reason: 'it is moving already', ms: 0 };
+    throw noRoom(self, room);
+  }
   if (to !== null && to !== self && !sources.members().includes(to))
     throw new InspectionError('UNKNOWN_NODE', `${to} is not a member that ${self} has a link to`);
   const result = await rooms.drainOrder.moveRoom(tool, room, to);

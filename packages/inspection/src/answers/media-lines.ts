@@ -30,9 +30,13 @@ export function shown({ redactor }: MediaAnswerContext, value: unknown): unknown
 /** Returns a room of this node. @throws InspectionError UNKNOWN_ROOM */
 export function roomNamed({ sources }: Pick<MediaAnswerContext, 'sources'>, roomId: string): RoomView {
   const view = sources.rooms.views().find(({ id }) => id === roomId);
-  if (view === undefined) throw new InspectionError('UNKNOWN_ROOM', `${sources.self} has no room ${roomId}`);
+  if (view === undefined) throw noRoom(sources.self, roomId);
 
   return view;
+}
+
+export function noRoom(self: string, roomId: string): InspectionError {
+  return new InspectionError('UNKNOWN_ROOM', `${self} has no room ${roomId}`);
 }
 
 export function roomLine({ sources }: MediaAnswerContext, { id, peers, components }: RoomView): RoomLine {

@@ -19,4 +19,6 @@ export interface Environment {
   /** True when the actor or room is on this node. */
   readonly knowsActor: (id: string) => boolean;
   readonly knowsRoom: (room: string) => boolean;
+  /** Returns the node of a room; undefined if there is no such room. Rejects with TIMEOUT while its node is cut off. */
+  readonly ownerOf: (room: string) => Promise<string | undefined>;
 }

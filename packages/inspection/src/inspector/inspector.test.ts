@@ -19,6 +19,7 @@ test('opens at most 32 streams, however many are requested at once', async () =>
       remote: () => sink as never,
       knowsActor: () => true,
       knowsRoom: () => true,
+      ownerOf: async () => undefined,
     },
     mode: 'full',
     answers: {},

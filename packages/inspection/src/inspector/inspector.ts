@@ -252,8 +252,13 @@ export class Inspector {
   /** Returns the member to ask instead when the caller named none and the actor or room is not here. */
   async #elsewhere(kind: string, fields: object, asking: Envelope): Promise<string | undefined> {
     if (asking.node !== null) return undefined;
-    const locate = (requestOf(kind) ?? streamOf(kind))?.locate;
-    if (locate === undefined) return undefined;
+    const spec = requestOf(kind) ?? streamOf(kind);
+    const locate = spec?.locate;
+    if (spec === undefined || locate === undefined) return undefined;
+    if ('owner' in locate) {
+      const { [locate.owner]: room } = parse(spec.request, fields, { what: kind }) as Record<string, string>;
+      return room === undefined ? undefined : await this.#owner(room);
+    }
     const [what, field] = 'room' in locate ? (['room', locate.room] as const) : (['actor', locate.actor] as const);
     const id = (fields as Record<string, unknown>)[field];
     if (typeof id !== 'string') return undefined;
@@ -275,6 +280,13 @@ export class Inspector {
     }
 
     return answers[0]?.node;
+  }
+
+  async #owner(room: string): Promise<string | undefined> {
+    const { knowsRoom, ownerOf } = this.#options.environment;
+    const owner = knowsRoom(room) ? this.#self : await ownerOf(room);
+
+    return owner === this.#self ? undefined : owner;
   }
 
   async #pass(node: string, asking: Envelope): Promise<Reply> {

@@ -152,7 +152,7 @@ export const requests = {
     }),
   },
   'room-move': {
-    locate: { room: 'room' },
+    locate: { owner: 'room' },
     request: z.object({
       room: roomId,
       /** A member; null: the one that a new room would go to. */

@@ -3,8 +3,11 @@ import type { z } from 'zod';
 interface Spec {
   /** Fields of the request; the node fills in defaults. */
   readonly request: z.ZodType;
-  /** The field that names an actor or a room. Without a node, the request goes to the member that has it. */
-  readonly locate?: { readonly actor: string } | { readonly room: string };
+  /**
+   * The field that names an actor or a room. Without a node, the request goes to the member that has it. For that all
+   * members are asked, or with `owner` the directory of rooms, which also knows owners that do not answer.
+   */
+  readonly locate?: { readonly actor: string } | { readonly room: string } | { readonly owner: string };
 }
 
 /** A request with one answer. */

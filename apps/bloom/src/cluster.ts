@@ -93,7 +93,8 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     onConflict: () => metrics.roomIdConflict(),
   });
   host.drainOrder.moveThrough(registry.departures);
-  const events = new EventRelay({ system, remote, self, bus, wants: options.wants, log });
+  const { silentMembers } = registry;
+  const events = new EventRelay({ system, remote, self, bus, wants: options.wants, log, silentMembers });
 
   const starting = remote.start({
     name: self,

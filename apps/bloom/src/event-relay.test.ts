@@ -76,6 +76,33 @@ test('knows whether every member has all events', async () => {
   expect(await relay.delivered()).toBe(true);
 });
 
+test('does not wait for a member that is known to be silent', async () => {
+  relay.close();
+  const silent = new Set<string>();
+  const silentMembers = {
+    has: (node: string) => silent.has(node),
+    guard: <T>(_node: string, call: () => Promise<T>) =>
+      silent.size > 0 ? Promise.reject<T>(new Error('b@x does not answer')) : call(),
+  };
+  const others = openActorSystem({ log: silentLog });
+  const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
+  relay = new EventRelay({
+    system: others,
+    remote,
+    self: 'a@x',
+    bus,
+    wants: () => wanted,
+    log: silentLog,
+    silentMembers,
+  });
+  fill();
+  for (let i = 0; i < 3; i += 1) bus.publish({ type: 'roomCreated', roomId: `r${i}` });
+  expect(await relay.delivered()).toBe(false);
+  silent.add('b@x');
+  expect(await relay.delivered()).toBe(true);
+  await others.close();
+});
+
 test('does not wait for a member whose link has refused events', async () => {
   for (let i = 0; i < 3; i += 1) bus.publish({ type: 'roomCreated', roomId: `r${i}` });
   expect(await relay.delivered()).toBe(false);

@@ -2,6 +2,7 @@ import type { ActorRef, ActorSystem, Behaviour, RemoteActors } from '@bloom/acto
 import type { Log } from '@bloom/log';
 import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
+import type { RoomRegistry } from '@bloom/rooms';
 import { systemClock, Timer, type Clock } from '@bloom/time';
 import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messages.js';
 
@@ -42,6 +43,8 @@ export interface EventRelayOptions {
   wants: (kind: keyof Interest) => boolean;
   log: Log;
   clock?: Clock;
+  /** Knows the members that do not answer although they have a link. Default: none are known. */
+  silentMembers?: Pick<RoomRegistry['silentMembers'], 'guard' | 'has'>;
 }
 
 /**
@@ -126,13 +129,19 @@ export class EventRelay {
     return this.#interested.metrics.size > 0;
   }
 
-  /** Resolves with whether every member has all events published here so far. */
+  /**
+   * Resolves with whether every member has all events published here so far. Silent ones are left out: their events
+   * wait on the link in order, and one frozen member must not keep the rooms of others from moving.
+   */
   async delivered(): Promise<boolean> {
-    if (this.#backlogs.size > 0) return false;
-    const { system } = this.#options;
-    const answers = this.#members().map((node) =>
-      system.call(this.#actorOn(node), { type: 'flush' }, FLUSH_TIMEOUT_MS).catch(() => false),
-    );
+    const { system, silentMembers } = this.#options;
+    const isSilent = (node: string): boolean => silentMembers?.has(node) === true;
+    if ([...this.#backlogs.keys()].some((node) => !isSilent(node))) return false;
+    const answers = this.#members().map((node) => {
+      const flush = (): Promise<boolean> => system.call(this.#actorOn(node), { type: 'flush' }, FLUSH_TIMEOUT_MS);
+      const answer = silentMembers === undefined ? flush() : silentMembers.guard(node, flush);
+      return answer.catch(() => isSilent(node));
+    });
 
     return (await Promise.all(answers)).every(Boolean);
   }

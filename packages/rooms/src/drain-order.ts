@@ -12,8 +12,8 @@ export interface DrainOrderOptions {
 export interface Mover {
   /** Returns why rooms cannot move now; undefined if they can. */
   refusal(): string | undefined;
-  /** Moves rooms until none is left, `timeoutMs` have passed or `stop` is called. */
-  moveAll(timeoutMs: number): Promise<void>;
+  /** Moves rooms until none is left, `timeoutMs` have passed or `stop` is called. `thenEnd`: the others end then. */
+  moveAll(timeoutMs: number, thenEnd?: boolean): Promise<void>;
   stop(): void;
   /** Moves one room to `to`; null = the best other node. */
   moveTo(roomId: string, to: string | null): Promise<MoveOutcome>;
@@ -83,7 +83,7 @@ export class DrainOrder {
 
   /** Moves all rooms away for at most `ms`, because the node is closing. Does nothing outside a cluster. */
   moveAway(ms: number): void {
-    void this.#mover?.moveAll(ms);
+    void this.#mover?.moveAll(ms, true);
   }
 
   /** Moves one room of this node to `to`; null = the best other node. The node goes on to take new rooms. */

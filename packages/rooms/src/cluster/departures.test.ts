@@ -110,6 +110,27 @@ test('does not freeze a room whose events have not arrived everywhere', async ()
   expect(freezes).toEqual([]);
 });
 
+test('moves a room whose events have not arrived in the last 2 s before it would end', async () => {
+  const { clock, departures, freezes, given } = start({
+    offerAnswer: { accepted: true },
+    takeAnswer: { path: '/rooms/kitchen', key: '2' },
+    isSettled: false,
+  });
+  const staying = departures.moveAll(8_000);
+  await turn();
+  await clock.advanceAsync(9_000, turn);
+  await staying;
+  expect(given).toEqual([]);
+  const ending = departures.moveAll(8_000, true);
+  await turn();
+  const since = clock.now();
+  await clock.advanceAsync(6_000, turn);
+  departures.stop();
+  await clock.advanceAsync(1_000, turn);
+  await ending;
+  expect([freezes[0], given.length]).toEqual([since + 6_000, 1]);
+});
+
 test.each([
   ['runs', { path: '/rooms/kitchen', key: '2' }, 'moved'],
   ['is lost', null, 'lost'],

@@ -28,6 +28,14 @@ const RETRY_MS = 1_000;
 const LONGEST_PAUSE_MS = 8_000;
 /** How long rooms go to other nodes, if there are any, after a node has refused one or has not answered. */
 const AVOIDED_MS = 10_000;
+/**
+ * The last part of an order after which rooms end: in it they move although events may not have arrived everywhere,
+ * because the end of a room has the same effect on their order, and ends the calls too.
+ */
+const URGENT_MS = 2_000;
+/** How long such a room waits for the arrival of its events, so that all rooms of a node have their turn. */
+const URGENT_WAIT_MS = 50;
+const URGENT_PAUSE_MS = 200;
 /** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
 const SETTLE_MS = 5_000;
 /** How long an operator waits for the taker of a room that has been given away. */
@@ -79,6 +87,8 @@ export class Departures {
   /** Rooms that are being moved. */
   readonly #underway = new Set<string>();
   #closed = false;
+  /** Time by `clock.now` from which rooms move although their events have not arrived. */
+  #urgentFrom = Number.POSITIVE_INFINITY;
   /** Identifies the current order. */
   #order = 0;
 
@@ -95,11 +105,15 @@ export class Departures {
     return `${older} of release ${port.releaseOf(older) ?? '0.1.0 or earlier'} does not know how rooms move`;
   }
 
-  /** Moves all rooms away, a few at a time. Tries those that stay again until `timeoutMs` have passed or `stop`. */
-  async moveAll(timeoutMs: number): Promise<void> {
+  /**
+   * Moves all rooms away, a few at a time. Tries those that stay again until `timeoutMs` have passed or `stop`.
+   * `thenEnd`: the rooms that are left end then.
+   */
+  async moveAll(timeoutMs: number, thenEnd = false): Promise<void> {
     const { host, clock, log } = this.#options;
     const until = clock.now() + timeoutMs;
     this.stop();
+    if (thenEnd) this.#urgentFrom = until - Math.min(URGENT_MS, timeoutMs / 4);
     const order = this.#order;
     const isOver = (): boolean => order !== this.#order || clock.now() >= until;
     while (!isOver()) {
@@ -110,12 +124,24 @@ export class Departures {
           await this.move(roomId);
       };
       await Promise.all(Array.from({ length: AT_ONCE }, lane));
-      if (host.roomIds().length > 0) await sleep(RETRY_MS, { clock });
+      if (host.roomIds().length > 0) await sleep(this.#pauseMs(), { clock });
     }
     if (order !== this.#order) return;
     log.info('node.moves_over', { rooms: host.roomIds().length });
     this.#order += 1;
     this.#pauses.clear();
+    this.#urgentFrom = Number.POSITIVE_INFINITY;
+  }
+
+  get #isUrgent(): boolean {
+    return this.#options.clock.now() >= this.#urgentFrom;
+  }
+
+  /** Returns the time until all rooms are tried again. */
+  #pauseMs(): number {
+    if (this.#isUrgent) return URGENT_PAUSE_MS;
+
+    return Math.min(RETRY_MS, this.#urgentFrom - this.#options.clock.now());
   }
 
   /** Ends the current order; rooms that are on their way arrive. */
@@ -123,6 +149,7 @@ export class Departures {
     this.#order += 1;
     this.#stay.clear();
     this.#pauses.clear();
+    this.#urgentFrom = Number.POSITIVE_INFINITY;
   }
 
   /** Moves a room. Returns why it stays, or null once it no longer runs here. */
@@ -203,7 +230,7 @@ export class Departures {
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
-    if (!(await this.#isSettled(roomId))) return NOT_SETTLED;
+    if (!this.#isUrgent && !(await this.#isSettled(roomId))) return NOT_SETTLED;
     const place = to === null ? await this.#placeElsewhere(roomId) : await placement.reserveOn(roomId, to);
     if (typeof place === 'string') return place;
 
@@ -276,6 +303,10 @@ export class Departures {
 
   #isSettled(roomId: string): Promise<boolean> {
     const { settled, clock } = this.#options;
+    if (this.#isUrgent) {
+      const tried = settled(roomId).then(() => true);
+      return inTime(tried, { timeoutMs: URGENT_WAIT_MS, late: () => true, clock });
+    }
 
     return inTime(settled(roomId), { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
   }
@@ -288,7 +319,7 @@ export class Departures {
   }
 
   #rests(roomId: string): boolean {
-    return (this.#pauses.get(roomId)?.until ?? 0) > this.#options.clock.now();
+    return !this.#isUrgent && (this.#pauses.get(roomId)?.until ?? 0) > this.#options.clock.now();
   }
 
   #rest(roomId: string): void {

@@ -103,6 +103,17 @@ describe('a component of a room that moves', () => {
     expect(to.host.view('kitchen')?.components).toEqual([]);
   });
 
+  test('keeps its room where it is if the other node allows fewer of them, or another codec', async () => {
+    await restart(kind(), kind({ limitPerRoom: 1 }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await expect(move()).rejects.toMatchObject({ code: 'COMPONENT_LIMIT' });
+    await restart(kind(), kind({ requiresH264: true }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await expect(move()).rejects.toMatchObject({ code: 'INCOMPATIBLE_CODEC' });
+    expect(hosts).toHaveLength(3);
+  });
+
   test('keeps its room where it is if it cannot move, or not there', async () => {
     const broken = () => {
       throw new Error('a bug');

@@ -107,7 +107,7 @@ function startComponent(
 }
 
 /**
- * Checks whether this node can run the components of a room that moves here.
+ * Checks whether this node can run the components of a room that moves here, with the limits for new ones.
  * @throws RoomError with the reason
  */
 export async function prepareComponents(
@@ -115,6 +115,16 @@ export async function prepareComponents(
   kinds: ComponentKinds,
   room: ComponentRoom,
 ): Promise<ResumedComponent[]> {
+  const { roomId, videoCodec } = room;
+  const counts = new Map<ComponentType, number>();
+  for (const { type } of snapshots) {
+    const sum = (counts.get(type) ?? 0) + 1;
+    counts.set(type, sum);
+    const { limitPerRoom = null, requiresH264 = false } = kinds.get(type) ?? {};
+    if (requiresH264 && videoCodec !== 'h264') unwrap(refusals.incompatibleCodec(roomId));
+    if (limitPerRoom !== null && sum > limitPerRoom) unwrap(refusals.componentLimit(type, roomId));
+  }
+
   return Promise.all(
     snapshots.map(async (snapshot) => {
       const { type, options } = snapshot;

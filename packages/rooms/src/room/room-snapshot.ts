@@ -1,5 +1,5 @@
 /** What of a room moves to another node: everything but its media and its clients' connections. */
-import { count, flag, json, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
+import { count, flag, json, limited, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
 import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
 import type { ComponentProgress } from './component-kind.js';
@@ -123,10 +123,17 @@ const invitation: Shape<CountedInvitation> = object({
   expiresAt: count,
 } satisfies Record<keyof CountedInvitation, unknown>);
 
+/** A list without two items of one id: the second would displace the first, which nobody would end. */
+function distinct<T extends { id: string }>(shape: Shape<T>, most: number): Shape<T[]> {
+  const isDistinct = (items: T[]): boolean => new Set(items.map(({ id: one }) => one)).size === items.length;
+
+  return limited(list(shape, most), isDistinct, 'a list of different ids');
+}
+
 export const roomSnapshot: Shape<RoomSnapshot> = object({
   config: namedConfig,
-  peers: list(peer, MAX_PEERS),
-  components: optional(list(component, MAX_COMPONENTS)),
+  peers: distinct(peer, MAX_PEERS),
+  components: optional(distinct(component, MAX_COMPONENTS)),
   invitations: list(invitation, MAX_INVITATIONS),
   peerlessMs: nullable(count),
 } satisfies Record<keyof RoomSnapshot, unknown>);

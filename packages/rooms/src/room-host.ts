@@ -3,7 +3,7 @@ import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
-import { systemClock, type Clock } from '@bloom/time';
+import { inTime, systemClock, type Clock } from '@bloom/time';
 import { DrainOrder } from './drain-order.js';
 import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
@@ -28,6 +28,8 @@ const DELETE_TIMEOUT_MS = 4_000;
 const MOVE_TIMEOUT_MS = 5_000;
 /** How long a peer has to describe itself before it is reported without descriptions. */
 const DESCRIBE_TIMEOUT_MS = 500;
+/** How long a node that ends waits for the givers of the rooms that it holds. */
+const DECIDED_MS = 1_500;
 
 /** What placement compares between nodes. Always current, and available without asking the rooms. */
 export interface RoomsLoad {
@@ -119,6 +121,9 @@ interface Entry {
   media: MediaRoom | undefined;
   /** Settles once a room of another node runs here or has failed. */
   opening?: Promise<void>;
+  /** Resolves once the giver of a held room has decided. */
+  decided?: Promise<void>;
+  decide?: () => void;
   /** Events of the media plane before the room's actor runs. */
   early: MediaRoomEvent[];
   subscriptions: number;
@@ -236,6 +241,7 @@ export class RoomHost {
     if (this.#relays.has(roomId)) throw new RoomError('ROOM_EXISTS', 'it has left that node less than 10 s ago');
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
     const entry = this.#reserve(roomId, () => true);
+    entry.decided = new Promise((done) => (entry.decide = done));
     let media: MediaRoom;
     let components: ResumedComponent[];
     try {
@@ -248,6 +254,7 @@ export class RoomHost {
 
     return {
       open: async (snapshot, createdAt) => {
+        entry.decide?.();
         // Its former node hears of that, and reports the end of the room.
         if (this.#isEnding) unwrap(refusals.draining());
         entry.createdAt = createdAt;
@@ -340,17 +347,22 @@ export class RoomHost {
   }
 
   /**
-   * Ends every room as `deleteRoom` does, refuses rooms that move here, sends the people of rooms elsewhere to other
-   * nodes, and waits until the sockets of its peers have closed.
+   * Ends every room as `deleteRoom` does, sends the people of rooms elsewhere to other nodes, and waits until the
+   * sockets of its peers have closed. A held room has 1.5 s to arrive and ends too; it is refused afterwards.
    */
   async deleteAll(): Promise<void> {
-    this.#isEnding = true;
     this.relayed.closeAll();
-    const ending = [...this.#entries.values()].map(async (entry) => {
+    const entries = [...this.#entries.values()];
+    const held = entries.filter(({ decided }) => decided !== undefined);
+    const end = async (entry: Entry): Promise<void> => {
       await entry.opening?.catch(() => {});
       await this.#delete(entry, 'node_closing');
-    });
-    await Promise.all(ending);
+    };
+    const running = entries.filter((entry) => !held.includes(entry)).map(end);
+    const all = Promise.all(held.map(({ decided }) => decided));
+    if (held.length > 0) await inTime(all, { timeoutMs: DECIDED_MS, late: () => undefined, clock: this.#clock });
+    this.#isEnding = true;
+    await Promise.all([...running, ...held.map(end)]);
     await this.sockets.ended();
   }
 
@@ -475,6 +487,7 @@ export class RoomHost {
 
   #forget(roomId: string, entry: Entry): void {
     this.#setSubscriptions(entry, 0);
+    entry.decide?.();
     if (this.#entries.get(roomId) === entry) this.#entries.delete(roomId);
   }
 }

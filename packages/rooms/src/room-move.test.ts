@@ -150,9 +150,20 @@ describe('a node that ends', () => {
     return () => held.open({ config, peers: [], invitations: [], peerlessMs: null }, 1);
   };
 
+  test('waits 1.5 s for a room for which it holds a place, and ends it', async () => {
+    const take = await hold();
+    const ended = to.host.deleteAll();
+    await to.advance(1.4);
+    expect(await take()).toBeDefined();
+    await ended;
+    expect(to.news()).toEqual(['roomDeleted']);
+  });
+
   test('refuses a room for which it held a place, so that its former node reports its end', async () => {
     const take = await hold();
-    await to.host.deleteAll();
+    const ended = to.host.deleteAll();
+    await to.advance(1.5);
+    await ended;
     await expect(take()).rejects.toMatchObject({ code: 'DRAINING' });
     expect(to.news()).toEqual([]);
   });

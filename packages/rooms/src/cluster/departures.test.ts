@@ -14,6 +14,7 @@ function start({
   offerAnswer = { refused: 'full' } as object,
   takeAnswer = null as object | null | 'silence',
   isSettled = true,
+  here = { held: 0, ids: ['kitchen'] },
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
@@ -35,7 +36,8 @@ function start({
   const departures = new Departures({
     port,
     host: {
-      roomIds: () => ['kitchen'],
+      roomIds: () => here.ids,
+      load: () => ({ forwardedTracks: 0, rooms: here.held + here.ids.length }),
       whyStays: () => undefined,
       giveRoom: async (_roomId: string, carry: Carry) => {
         freezes.push(clock.now());
@@ -75,6 +77,20 @@ test('freezes a room that is refused again and again after longer and longer pau
   await clock.advanceAsync(31_000, turn);
   await order;
   expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('moves a room that was held for its giver when the order came', async () => {
+  const here = { held: 1, ids: [] as string[] };
+  const { clock, departures, freezes } = start({ here });
+  const order = departures.moveAll(30_000);
+  await turn();
+  expect(freezes).toEqual([]);
+  Object.assign(here, { held: 0, ids: ['kitchen'] });
+  await clock.advanceAsync(1_000, turn);
+  expect(freezes).toEqual([1_000]);
+  here.ids = [];
+  await clock.advanceAsync(1_000, turn);
+  await order;
 });
 
 test('avoids a node that has refused a room for 10 s', async () => {

@@ -41,11 +41,14 @@ const SETTLE_MS = 5_000;
 /** How long an operator waits for the taker of a room that has been given away. */
 const CONFIRMED_MS = 1_500;
 
+/** Longest reason of another node that is kept, logged and shown, in characters. */
+const MAX_REASON = 500;
+
 const NOT_SETTLED = 'its events have not arrived everywhere';
 
 export interface DeparturesOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds'>;
+  host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds' | 'load'>;
   placement: Pick<Placement, 'reserveElsewhere' | 'reserveOn'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
@@ -117,14 +120,15 @@ export class Departures {
     const order = this.#order;
     const isOver = (): boolean => order !== this.#order || clock.now() >= until;
     while (!isOver()) {
-      if (host.roomIds().length === 0) break;
+      // A room that is held for its giver may open yet.
+      if (host.load().rooms === 0) break;
       const rooms = host.roomIds().filter((roomId) => !this.#rests(roomId));
       const lane = async (): Promise<void> => {
         for (let roomId = rooms.shift(); roomId !== undefined && !isOver(); roomId = rooms.shift())
           await this.move(roomId);
       };
       await Promise.all(Array.from({ length: AT_ONCE }, lane));
-      if (host.roomIds().length > 0) await sleep(this.#pauseMs(), { clock });
+      if (host.load().rooms > 0) await sleep(this.#pauseMs(), { clock });
     }
     if (order !== this.#order) return;
     log.info('node.moves_over', { rooms: host.roomIds().length });
@@ -295,7 +299,7 @@ export class Departures {
     ]);
     if ('refused' in answer) {
       this.#refusedAt.set(node, this.#options.clock.now());
-      return answer.refused;
+      return answer.refused.slice(0, MAX_REASON);
     }
 
     return isSettled ? null : NOT_SETTLED;

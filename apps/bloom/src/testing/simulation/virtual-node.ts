@@ -111,8 +111,6 @@ export class VirtualNode {
       secretKeyBase: SECRET,
       webrtcEnabled: true,
     });
-    const everything = (): boolean => true;
-    this.#relay = new EventRelay({ ...common, system, remote: this.#remote, self: this.name, bus, wants: everything });
     const port = createClusterPort({ system, remote: this.#remote, self: this.name });
     const usedPort = fault.port?.(port) ?? port;
     this.registry = new RoomRegistry({
@@ -123,6 +121,17 @@ export class VirtualNode {
       host: this.host,
       onConflict,
       settled: async (roomId) => (await Promise.all([this.#relay.delivered(), webhooks.settled(roomId)]))[0],
+    });
+    const { silentMembers } = this.registry;
+    const wants = (): boolean => true;
+    this.#relay = new EventRelay({
+      ...common,
+      system,
+      remote: this.#remote,
+      self: this.name,
+      bus,
+      wants,
+      silentMembers,
     });
     this.rooms = new RoomRouter({ ...common, system, host: this.host, registry: this.registry, secretKeyBase: SECRET });
     fault.rooms?.(this.rooms);

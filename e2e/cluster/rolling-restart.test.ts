@@ -204,6 +204,8 @@ browserSuite(
 
         for (const visitor of visitors) visitor.leave();
         await Promise.all(visitors.map(({ left }) => left));
+        // All nodes stop together then, and would wait for one that takes the rooms.
+        for (const room of rooms) await stage.api.deleteRoom(room);
         await receiver.close();
       },
       nightly ? 900_000 : 240_000,

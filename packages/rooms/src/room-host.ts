@@ -255,6 +255,7 @@ export class RoomHost {
     return {
       open: async (snapshot, createdAt) => {
         entry.decide?.();
+        delete entry.decided;
         // Its former node hears of that, and reports the end of the room.
         if (this.#isEnding) unwrap(refusals.draining());
         entry.createdAt = createdAt;

@@ -159,6 +159,16 @@ describe('a node that ends', () => {
     expect(to.news()).toEqual(['roomDeleted']);
   });
 
+  test('ends a room that has moved to it at once, whatever else it holds', async () => {
+    await (await hold())();
+    await to.host.holdRoom({ ...defaultRoomConfig, roomId: 'yard' });
+    const ended = to.host.deleteAll();
+    await to.system.idle();
+    expect(to.news()).toEqual(['roomDeleted']);
+    await to.advance(1.5);
+    await ended;
+  });
+
   test('refuses a room for which it held a place, so that its former node reports its end', async () => {
     const take = await hold();
     const ended = to.host.deleteAll();

@@ -23,6 +23,8 @@ const CLAIM_TIMEOUT_MS = 500;
 const LOOKUP_TIMEOUT_MS = 1000;
 /** How long all members have to deny a room whose node has gone: its id is asked for meanwhile. */
 const DENIAL_TIMEOUT_MS = CLAIM_TIMEOUT_MS - 200;
+/** How long one that has not answered has when it is asked again: a busy process reads answers after their time. */
+const DENIAL_AGAIN_MS = 100;
 /** Delay before all rooms are resent to a member whose link rejected an announcement. */
 const CATCH_UP_MS = 1000;
 /** Delay before an owner of a conflicting room that did not answer is asked again. */
@@ -382,10 +384,12 @@ export class RoomRegistry {
     if (!this.directory.mayHaveMoved(roomId)) return false;
     const isHere = this.#options.host.roomRef(roomId) !== undefined;
     const lookUp = (node: string): Promise<boolean> =>
-      this.#lookUp(node, roomId, DENIAL_TIMEOUT_MS).then(
-        (ref) => ref !== null,
-        () => false,
-      );
+      this.#lookUp(node, roomId, DENIAL_TIMEOUT_MS)
+        .catch(() => this.#lookUp(node, roomId, DENIAL_AGAIN_MS))
+        .then(
+          (ref) => ref !== null,
+          () => false,
+        );
     const answers = await Promise.all(this.#port.members().map(lookUp));
 
     return isHere || answers.includes(true);

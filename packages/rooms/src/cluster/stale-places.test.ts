@@ -3,6 +3,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { createLogger } from '@bloom/log';
 import { defaultRoomConfig } from '../room-service.js';
 import { TestCluster } from '../testing/test-cluster.js';
+import { homesOf } from './claims.js';
 
 let cluster: TestCluster;
 afterEach(() => cluster.close());
@@ -39,4 +40,22 @@ test('logs the calls that an older owner does not know once per room, however of
     { metadata: { room_id: 'kitchen', node: 'b', call: 'laterCall' } },
     { metadata: { room_id: 'yard', node: 'b', call: 'laterCall' } },
   ]);
+});
+
+test('keeps the id of a moved room whose announcement is late, although the first look-up is late too', async () => {
+  cluster = new TestCluster(['a', 'b', 'c']);
+  const [a, c] = [cluster.node('a'), cluster.node('c')];
+  const ids = Array.from({ length: 100 }, (_, i) => `room-${i}`);
+  const roomId = ids.find((id) => homesOf(id, ['b', 'c'])[0] === 'c') as string;
+  await a.host.createRoom({ ...defaultRoomConfig, roomId });
+  await cluster.settled();
+  cluster.hold('b', 'c');
+  expect(await a.registry.departures.moveTo(roomId, 'b')).toMatchObject({ outcome: 'moved' });
+  for (const other of ['b', 'c']) cluster.cut('a', other, true);
+  cluster.before('roomRef', () => {
+    cluster.hold('c', 'b');
+    cluster.before('roomRef', () => cluster.letThrough('c', 'b'));
+  });
+  await expect(c.rooms.createRoom({ ...defaultRoomConfig, roomId })).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+  await Promise.all(cluster.nodes.map(({ registry }) => registry.close()));
 });

@@ -42,7 +42,14 @@ class Av1Reader implements PayloadReader {
 
   #readLayers(view: RtpView): boolean {
     const descriptors = this.#descriptors;
-    if (descriptors?.id === undefined || !view.findExtension(descriptors.id)) return true;
+    if (descriptors?.id === undefined || !view.findExtension(descriptors.id)) {
+      // Everybody needs a packet that tells no layer.
+      this.spatialLayer = 0;
+      this.temporalLayer = 0;
+      this.switchesTo = -1;
+      this.endsLayer = false;
+      return true;
+    }
     if (!descriptors.read(view.buffer, view.foundStart, view.foundLength)) return false;
     const { spatial, temporal, switchesTo } = descriptors.frame;
     this.spatialLayer = spatial;

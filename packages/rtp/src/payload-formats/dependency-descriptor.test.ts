@@ -15,6 +15,14 @@ interface Seen {
   endsFrame: boolean;
 }
 
+/** Returns what follows the mandatory fields of `KEY`, with another id of the first template. */
+function shiftedBy(firstId: number): string {
+  const extended = Buffer.from(KEY, 'hex').subarray(3);
+  // Five flags, then the id in six bits.
+  extended.writeUInt16BE((extended.readUInt16BE() & ~0x07e0) | (firstId << 5));
+  return extended.toString('hex');
+}
+
 /** Reads a descriptor, which lies between other bytes. Returns undefined if it is malformed. */
 function read(descriptors: DependencyDescriptors, hex: string): Seen | undefined {
   const buffer = Buffer.from(`ff${hex}ff`, 'hex');
@@ -52,7 +60,8 @@ describe('the dependency descriptor', () => {
     expect(read(descriptors, KEY)).toBeDefined();
     // Three bytes are complete; the last byte is the second half of a height.
     for (let bytes = 0; bytes < KEY.length / 2; bytes += 1) {
-      if (bytes !== 3) expect(read(descriptors, KEY.slice(0, bytes * 2))).toBeUndefined();
+      const later = KEY.replace('c00001', 'c00002').slice(0, bytes * 2);
+      if (bytes !== 3) expect(read(descriptors, later)).toBeUndefined();
     }
     expect(read(descriptors, 'c80006')).toMatchObject({ spatial: 1, temporal: 2 });
   });
@@ -62,6 +71,41 @@ describe('the dependency descriptor', () => {
     const filled = (byte: string): string => `c0000180${byte.repeat(200)}`;
     // After the ids come pairs of bits: 1 is another temporal layer, 2 another spatial one, 0 another template.
     for (const byte of ['00', '55', 'aa']) expect(read(descriptors, filled(byte))).toBeUndefined();
+  });
+
+  test('keeps the newest templates when an earlier key frame comes again, late or with all that followed it', () => {
+    const descriptors = new DependencyDescriptors(13);
+    // The next structure begins with the template id 20.
+    const next = `d40010${shiftedBy(20)}`;
+    read(descriptors, KEY);
+    read(descriptors, next);
+    const later = { spatial: 1, temporal: 2, switchesTo: -1, endsFrame: true };
+    expect(read(descriptors, 'dc0016')).toEqual(later);
+    const base = { spatial: 0, temporal: 0, switchesTo: -1, endsFrame: true };
+    expect([read(descriptors, KEY), read(descriptors, 'c80006')]).toEqual([base, base]);
+    expect(read(descriptors, next)).toMatchObject({ spatial: 0, temporal: 0, switchesTo: 2 });
+    expect(read(descriptors, 'dc0016')).toEqual(later);
+  });
+
+  test('takes the templates of a sender that begins again with lower numbers, and over the end of the numbers', () => {
+    const descriptors = new DependencyDescriptors(13);
+    read(descriptors, KEY.replace('c00001', 'c0fff0'));
+    read(descriptors, `d40002${shiftedBy(20)}`);
+    expect(read(descriptors, 'dc0006')).toMatchObject({ spatial: 1, temporal: 2 });
+    read(descriptors, KEY.replace('c00001', 'c0c000'));
+    expect(read(descriptors, 'c8c006')).toMatchObject({ spatial: 1, temporal: 2 });
+  });
+
+  test('is refused with more templates and decode targets than there are modes for', () => {
+    const descriptors = new DependencyDescriptors(13);
+    /** Returns a descriptor whose templates are all of the base layer and of no target. */
+    const crafted = (templates: number, targets: number): string => {
+      const ids = (targets - 1).toString(2).padStart(5, '0');
+      const bits = `10000000000${ids}${'00'.repeat(templates - 1)}11`.padEnd(8 * 238, '0');
+      return `c00001${Buffer.from(bits.match(/.{8}/g)!.map((byte) => parseInt(byte, 2))).toString('hex')}`;
+    };
+    expect(read(descriptors, crafted(28, 32))).toBeUndefined();
+    expect(read(descriptors, crafted(16, 16))).toBeDefined();
   });
 
   test('is read only within its bytes, whatever they are', () => {
@@ -99,4 +143,7 @@ test('a packet of AV1 has the layers of its descriptor, and is refused with a ma
   expect(reads('c80006')).toBe(true);
   expect(reader).toMatchObject({ spatialLayer: 1, temporalLayer: 2, endsLayer: true, switchesTo: -1 });
   expect(reads('c8')).toBe(false);
+  expect(reader.spatialLayer).toBe(1);
+  expect(view.parse(Buffer.from('806000010000000000000001100a0b', 'hex')) && reader.read(view)).toBe(true);
+  expect(reader).toMatchObject({ spatialLayer: 0, temporalLayer: 0, endsLayer: false, switchesTo: -1 });
 });

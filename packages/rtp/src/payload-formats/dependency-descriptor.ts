@@ -2,6 +2,8 @@
  * The dependency descriptor: a header extension that tells the layer of an AV1 frame (appendix A of "RTP Payload Format
  * For AV1" of the Alliance for Open Media, version 1.0). Templates arrive with key frames; other packets name one.
  */
+import { readU16 } from '../bytes.js';
+import { SequenceUnwrapper } from '../unwrap.js';
 
 export const DESCRIPTOR_URI = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
@@ -12,6 +14,10 @@ const MAX_TEMPLATES = 64;
 /** Layers of the scalability modes, and some to spare. */
 const MAX_SPATIAL = 3;
 const MAX_TEMPORAL = 7;
+/** Templates times decode targets: their indications are the work of a structure. L3T3 has 9 targets, 15 templates. */
+const MAX_INDICATIONS = 256;
+/** Frames by which a retransmission may come late; numbers further back are of a sender that began again. */
+const MAX_LATE_FRAMES = 1024;
 /** A decode target indication (section A.4): from this frame on, the target can be decoded without earlier ones. */
 const SWITCH = 2;
 /** The next template has the same layers, is of the next temporal or of the next spatial layer; there is none. */
@@ -28,6 +34,8 @@ interface FrameTemplate {
 
 /** The frames that a sequence consists of. */
 interface DependencyStructure {
+  /** Unwrapped number of the frame that brought it. */
+  frameNumber: number;
   firstId: number;
   templates: readonly FrameTemplate[];
 }
@@ -44,21 +52,29 @@ export class DependencyDescriptors {
   /** The template of the frame; one of the base layer while the templates are unknown. */
   frame = UNKNOWN;
   #structure: DependencyStructure | undefined;
+  readonly #numbers = new SequenceUnwrapper();
 
-  /** Reads `buffer[start, start + length)`. Returns false if it is malformed; the templates then stay as they were. */
+  /**
+   * Reads `buffer[start, start + length)`. Returns false if it is malformed; the templates then stay as they were. They
+   * stay as well with a key frame that comes again or late.
+   */
   read(buffer: Buffer, start: number, length: number): boolean {
     if (length < MANDATORY_BYTES) return false;
     const first = buffer[start]!;
-    if (length > MANDATORY_BYTES && (buffer[start + MANDATORY_BYTES]! & 0x80) !== 0) {
-      const structure = readStructure(new BitReader(buffer, start + MANDATORY_BYTES, start + length));
-      if (structure === undefined) return false;
-      this.#structure = structure;
+    const frameNumber = this.#numbers.unwrap(readU16(buffer, start + 1));
+    const late = this.#structure === undefined ? -1 : this.#structure.frameNumber - frameNumber;
+    const isKnown = late >= 0 && late <= MAX_LATE_FRAMES;
+    if (!isKnown && length > MANDATORY_BYTES && (buffer[start + MANDATORY_BYTES]! & 0x80) !== 0) {
+      const read = readStructure(new BitReader(buffer, start + MANDATORY_BYTES, start + length));
+      if (read === undefined) return false;
+      this.#structure = { frameNumber, ...read };
     }
     this.endsFrame = (first & 0x40) !== 0;
-    // Without the packet that brought its template, the frame counts as one that everybody needs.
+    // Without the packet that brought its template, the frame counts as one that everybody needs. So does one from
+    // before the present templates.
     const structure = this.#structure;
     const template = structure?.templates[(first + MAX_TEMPLATES - structure.firstId) % MAX_TEMPLATES];
-    this.frame = template ?? UNKNOWN;
+    this.frame = (isKnown && late > 0 ? undefined : template) ?? UNKNOWN;
     return true;
   }
 }
@@ -103,13 +119,14 @@ class BitReader {
 }
 
 /** Reads the extended fields up to the resolutions (sections A.8.2 and A.8.3); undefined if they are malformed. */
-function readStructure(bits: BitReader): DependencyStructure | undefined {
+function readStructure(bits: BitReader): Omit<DependencyStructure, 'frameNumber'> | undefined {
   // The flags of what follows the structure.
   bits.read(5);
   const firstId = bits.read(6);
   const targetCount = bits.read(5) + 1;
   const layers = readLayers(bits);
-  if (layers === undefined || bits.left < layers.length * targetCount * 2) return undefined;
+  if (layers === undefined || layers.length * targetCount > MAX_INDICATIONS) return undefined;
+  if (bits.left < layers.length * targetCount * 2) return undefined;
   const indications = layers.map(() => Array.from({ length: targetCount }, () => bits.read(2)));
   for (let i = 0; i < layers.length; i += 1) while (bits.read(1) === 1) bits.read(4);
   const chains = bits.readBelow(targetCount + 1);

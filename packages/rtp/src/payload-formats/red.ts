@@ -19,7 +19,7 @@ const MAX_DISTANCE = 2;
 
 /**
  * Reads redundant Opus (RFC 2198 section 3): earlier packets, oldest first, and then the packet itself. There is one
- * reader per track; its fields are valid until the next `read`.
+ * reader per stream; its fields are valid until the next `read`.
  */
 export class RedReader {
   /** Redundant blocks of the packet. */

@@ -268,7 +268,7 @@ describe('a viewer of an AV1 stream with two sizes', () => {
   test('gets the next good packet after malformed descriptors, which are counted', () => {
     publishAv1(0.2, () => {});
     const before = viewer.packets.length;
-    for (const descriptor of ['c0', 'c0000180', `c0000180${'00'.repeat(200)}`]) {
+    for (const descriptor of ['c0', 'c0020080', `c0020180${'00'.repeat(200)}`]) {
       publisher.send(camera.packet(Buffer.from([0x10, 1]), true, { more: [[13, Buffer.from(descriptor, 'hex')]] }));
     }
     expect(viewer.packets).toHaveLength(before);

@@ -150,7 +150,7 @@ export class SyntheticSource {
       this.pictureId = (this.pictureId + 1) & 0xffff;
       const template = (key ? 0 : [1, 2, 3][temporal]!) + 5 * spatial;
       const named = Buffer.from([0xc0 | template, this.pictureId >>> 8, this.pictureId]);
-      const descriptor = key && spatial === 0 ? DESCRIPTOR : named;
+      const descriptor = key && spatial === 0 ? Buffer.concat([named, DESCRIPTOR.subarray(3)]) : named;
       const payload = Buffer.alloc(size, this.mark);
       payload[0] = key && spatial === 0 ? 0x18 : 0x10;
       return this.packet(payload, spatial === sizes.length - 1, { more: [[EXTENSIONS.dependencies, descriptor]] });

@@ -189,6 +189,7 @@ export class InboundSide implements TrackOwner {
       unwrapper.unwrap(view.sequence);
       stream.losses.received(repeated, nowMs);
       stream.recovered++;
+      stream.markRestored(repeated);
       track.accept(stream, repeated, nowMs);
     }
     if (red.unwrap(view)) track.receive(stream, nowMs);

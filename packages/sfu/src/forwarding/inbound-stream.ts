@@ -52,6 +52,9 @@ const MAX_REORDER = 90_000;
 /** A stream whose last packet is older than this, ms, may be taken over by the source that it replaced. */
 const FLOWING_MS = 500;
 
+/** Restored packets that are remembered: more than the 128 within which SRTP takes an original that comes late. */
+const RESTORED = 256;
+
 interface InboundStreamOptions {
   variant: Variant;
   kind: TrackKind;
@@ -141,6 +144,8 @@ export class InboundStream {
   readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
 
+  /** Our numbers of the packets restored last, each at its remainder. */
+  #restored: Float64Array | undefined;
   #lastTimestamp = -1;
   #reordered = 0;
   lastKeyframeTimestamp = -1;
@@ -183,6 +188,17 @@ export class InboundStream {
   /** Newest sequence number. */
   get newest(): number {
     return this.oursOf(this.unwrapper.newest);
+  }
+
+  /** Remembers that this packet came by a retransmission, or was repeated by a later one. */
+  markRestored(sequence: number): void {
+    this.#restored ??= new Float64Array(RESTORED).fill(-1);
+    this.#restored[sequence % RESTORED] = sequence;
+  }
+
+  /** Returns whether viewers have this packet: its number must never be used for another payload. */
+  wasRestored(sequence: number): boolean {
+    return this.#restored?.[sequence % RESTORED] === sequence;
   }
 
   /** Returns our number of the sender's packet with this unwrapped number. */

@@ -50,6 +50,22 @@ describe('loss between publisher and server', () => {
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
   });
 
+  test('sends nothing under the number of a retransmitted packet when its original comes late, and differs', () => {
+    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    const source = camera(0x101);
+    const rtx = camera(0x102, { payloadType: 97 });
+    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
+    const lost = source.vp8Frame({ packets: 3 });
+    publisher.send(lost[0]!);
+    publisher.send(lost[2]!);
+    publisher.send(source.retransmit(source.sequence - 2, rtx));
+    viewer.forgetReplays();
+    lost[1]!.writeUInt8(0xee, lost[1]!.length - 1);
+    publisher.send(lost[1]!);
+    expect(viewer.packets).toHaveLength(5);
+  });
+
   test('forwards a late retransmission in order, however often it was requested', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });

@@ -168,8 +168,7 @@ export class PublishedTrack {
     const sequence = stream.oursOf(number);
     stream.losses.received(sequence, nowMs);
     stream.statistics.received(number, view.timestamp, view.payloadLength, nowMs);
-    // The late original of a packet that a later one repeated.
-    if (stream.redundancy !== undefined && stream.store.find(sequence, nowMs)) return;
+    if (stream.wasRestored(sequence)) return;
     this.accept(stream, sequence, nowMs);
   }
 
@@ -213,6 +212,7 @@ export class PublishedTrack {
     stream.losses.received(sequence, nowMs);
     if (sequence <= newest && stream.losses.recovered === before) return;
     stream.statistics.repaired(view.payloadLength);
+    stream.markRestored(sequence);
     this.accept(stream, sequence, nowMs);
   }
 

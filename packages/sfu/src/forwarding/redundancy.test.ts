@@ -156,6 +156,20 @@ describe('a publisher that sends redundancy', () => {
     expect(marks(listener.packets)).toEqual([0, 1, 2, 3]);
   });
 
+  test('has nothing sent under the number of a restored packet when its original comes much later, and differs', () => {
+    const publisher = publish();
+    const listener = listen();
+    publisher.send(speaker.redundant(0, 0));
+    publisher.send(speaker.redundant(2, 1));
+    world.advance(1_500);
+    listener.forgetReplays();
+    publisher.send(speaker.raw(1, Buffer.from([111, 31 << 3, 77, 77])));
+    publisher.send(speaker.opus(3));
+    expect(marks(listener.packets)).toEqual([0, 1, 2, 3]);
+    const [stats] = world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound;
+    expect(stats!.packets).toBe(4);
+  });
+
   test('goes on after malformed packets, each of which is counted', () => {
     const publisher = publish();
     const listener = listen();

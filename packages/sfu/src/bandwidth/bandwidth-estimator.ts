@@ -1,6 +1,7 @@
 import { DelayTrend } from './delay-trend.js';
 import { Probe } from './probe.js';
 import { SentPackets } from './sent-packets.js';
+import type { StandingDelay } from './standing-delay.js';
 
 /**
  * Estimate before the first feedback, bits per second. Grows to twice the delivered rate until the first congestion.
@@ -36,6 +37,7 @@ export class BandwidthEstimator {
   readonly #sent = new SentPackets();
   readonly #trend = new DelayTrend();
   readonly #probe = new Probe();
+  readonly #standing: StandingDelay | undefined;
 
   #delayBps = START_BPS;
   #lossBps = Number.POSITIVE_INFINITY;
@@ -73,6 +75,11 @@ export class BandwidthEstimator {
   #lossAtMs = -1;
 
   #newestSentMs = -1;
+
+  /** `standing`: takes the delays of all packets. */
+  constructor(standing?: StandingDelay) {
+    this.#standing = standing;
+  }
 
   /** Bits per second; undefined before the first feedback. */
   get estimateBps(): number | undefined {
@@ -143,6 +150,7 @@ export class BandwidthEstimator {
     this.#addDelivered(takenBytes, arrivalMs);
     if (takenProbe > 0) this.#probe.arrived(takenProbe, takenBytes, takenSentMs, arrivalMs);
     this.#trend.packet(takenSentMs, arrivalMs);
+    this.#standing?.sample(arrivalMs - takenSentMs, arrivalMs);
   }
 
   /** Records that the packet with this 16-bit number was reported missing; a later feedback may repeat or revoke it. */
@@ -187,6 +195,7 @@ export class BandwidthEstimator {
   #rebase(receiverMs: number): number {
     if (!(Math.abs(receiverMs - this.#lastArrivalMs) < 60_000)) {
       this.#arrivalOriginMs = receiverMs - 60_000;
+      this.#standing?.reset();
       this.#bucket = -1;
     }
     this.#lastArrivalMs = receiverMs;

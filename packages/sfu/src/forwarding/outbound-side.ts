@@ -3,6 +3,7 @@ import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
 import { Redundancy } from '../bandwidth/redundancy.js';
+import { StandingDelay } from '../bandwidth/standing-delay.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
 import { OutboundTrack } from './outbound-track.js';
@@ -60,6 +61,7 @@ export class OutboundSide implements SlotReceiver {
   readonly #probes: ProbeSender;
   readonly #allocation = new BandwidthAllocation<OutboundTrack>();
   readonly #redundancy = new Redundancy();
+  readonly #standing = new StandingDelay();
   #allocationDueMs = 0;
   #allocatedAtMs = 0;
   #announcedBps = 0;
@@ -109,7 +111,10 @@ export class OutboundSide implements SlotReceiver {
     const numbered = outbound.some(
       ({ codec, extensions }) => extensions.transportCc !== undefined && codec.feedback.includes('transport-cc'),
     );
-    if (numbered) this.#estimator ??= new BandwidthEstimator();
+    if (!numbered || this.#estimator !== undefined) return;
+    // It measures one way, not the round trip.
+    this.#standing.reset();
+    this.#estimator = new BandwidthEstimator(this.#standing);
   }
 
   /** With false all slots stop immediately, and later answers get none. */
@@ -284,11 +289,12 @@ export class OutboundSide implements SlotReceiver {
     for (let i = 0; reader.readReportBlock(i, block); i++) {
       const slot = this.#bySsrc.get(block.ssrc);
       if (slot === undefined || slot.params.ssrc !== block.ssrc) continue;
-      if (this.#estimator === undefined && slot.params.kind === 'audio') {
-        this.#redundancy.measured(block.fractionLost / 256);
-      }
       const { lastSenderReport, delaySinceLastSenderReport } = block;
       const roundTripMs = slot.roundTrip.roundTripMs(lastSenderReport, delaySinceLastSenderReport, nowMs);
+      if (this.#estimator === undefined && slot.params.kind === 'audio') {
+        if (roundTripMs >= 0) this.#standing.sample(roundTripMs, nowMs);
+        this.#redundancy.measured(block.fractionLost / 256, nowMs, this.#standing.ms);
+      }
       slot.reported(block.cumulativeLost, roundTripMs);
       if (roundTripMs >= 0) this.roundTripMs += 0.25 * (Math.max(5, roundTripMs) - this.roundTripMs);
     }
@@ -349,7 +355,8 @@ export class OutboundSide implements SlotReceiver {
       if (!this.#probes.active) this.#estimator!.endProbe();
     }
     if (nowMs >= this.#allocationDueMs) {
-      if (this.#estimator !== undefined) this.#redundancy.count(this.#estimator.reported, nowMs);
+      const reported = this.#estimator?.reported;
+      if (reported !== undefined) this.#redundancy.count(reported, nowMs, this.#standing.ms);
       this.#allocate(nowMs);
       this.#allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
     }

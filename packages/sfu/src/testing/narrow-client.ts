@@ -1,5 +1,5 @@
 import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
-import type { MemoryPeer, SeenPacket } from './memory-port.js';
+import { type MemoryPeer, seededRandom, type SeenPacket } from './memory-port.js';
 import { RECEIVER_EXTENSIONS } from './synthetic-media.js';
 
 /** A bottleneck in front of one client, which sends reports like a browser. */
@@ -11,7 +11,11 @@ export class NarrowClient {
   /** Packets of the first video slot by their mark. */
   shown = new Map<number, number>();
   worstDelayMs = 0;
+  /** Packets for which the queue had no room. */
   lost = 0;
+  /** Part of the packets that is lost whatever the rate, 0..1. */
+  randomLoss = 0;
+  readonly #random = seededRandom(7);
   /** Returns what `shown` counts a packet by. */
   markOf = (packet: SeenPacket): number => packet.payload[10]!;
 
@@ -21,6 +25,7 @@ export class NarrowClient {
   ) {
     this.#peer = peer;
     peer.onPacket = (packet) => {
+      if (this.#random() / 2 ** 32 < this.randomLoss) return;
       const start = Math.max(packet.atMs, this.#freeAtMs);
       if (start - packet.atMs > 500) {
         this.lost++;

@@ -204,6 +204,26 @@ describe('viewers', () => {
     expect(watch({ type: 'speaker' }, [])).toContain('m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\n');
   });
 
+  test.each([
+    ['a participant', { type: 'endpoint', endpointId: 'bob' }, ['a', 'v']],
+    ['one track', { type: 'track', trackId: 'v' }, ['v']],
+    ['whoever speaks', { type: 'speaker' }, ['a', 'v']],
+  ] as const)('warns once of each encrypted track when a viewer watches %s, and shows none', (_what, source, ids) => {
+    const warnings = () => actions.flatMap((action) => (action.type === 'warn' ? [action] : []));
+    const [a, v] = [track('a', 'audio', { encrypted: true }), track('v', 'video', { encrypted: true })];
+    watch(source, [{ ...participant('bob'), tracks: [] }]);
+    for (const tracks of [[a], [v]]) feed({ type: 'tracksAdded', endpointId: 'bob', tracks });
+    feed({ type: 'endpointAdded', endpoint: { ...participant('bob'), tracks: [a, v] } });
+    expect(shown()).toEqual({});
+    expect(warnings()).toEqual(
+      ids.map((id) => ({
+        type: 'warn',
+        event: 'peer.no_key',
+        detail: `track ${id} is encrypted; the client does not decrypt`,
+      })),
+    );
+  });
+
   test('warns once of a track whose codec a viewer lacks, and shows the others', () => {
     const warnings = () => actions.flatMap((action) => (action.type === 'warn' ? [action] : []));
     const bob = { ...participant('bob'), tracks: [track('a', 'audio'), track('v', 'video', { codec: 'av1' })] };

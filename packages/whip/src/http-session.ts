@@ -161,9 +161,14 @@ class HttpSession implements PeerSession {
     this.#act({ type: 'negotiate', negotiation: { generation, ice: open.ice, fingerprint, inbound, outbound } });
     // The media plane comes first: no track may be announced before it knows the track.
     for (const request of requests) this.#act(request);
-    for (const { trackId, codec } of lacking) {
-      const detail = `track ${trackId} is sent in ${codec}, which the client does not offer`;
-      this.#act({ type: 'warn', event: 'peer.no_codec', detail });
+    for (const { trackId, codec, encrypted } of lacking) {
+      if (encrypted === true) {
+        const detail = `track ${trackId} is encrypted; the client does not decrypt`;
+        this.#act({ type: 'warn', event: 'peer.no_key', detail });
+      } else {
+        const detail = `track ${trackId} is sent in ${codec}, which the client does not offer`;
+        this.#act({ type: 'warn', event: 'peer.no_codec', detail });
+      }
     }
     if (holdMs > 0) this.#act({ type: 'setTimer', name: 'hold', ms: holdMs });
   }

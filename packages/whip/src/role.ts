@@ -10,7 +10,7 @@ export interface Negotiated {
   requests: readonly PeerRequest[];
   /** Wanted variants of the tracks in `outbound`. */
   targets: readonly { trackId: string; variant: Variant }[];
-  /** Tracks that the client wants and whose codec it lacks, each for the first time. */
+  /** Tracks that the client wants and whose codec or, of encrypted ones, key it lacks, each for the first time. */
   lacking: readonly EndpointTrack[];
   /** Minimum time to keep the current choice, in ms; 0 = no minimum. */
   holdMs: number;

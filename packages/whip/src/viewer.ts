@@ -16,7 +16,7 @@ import type { WatchedSource } from './session-message.js';
 import { HOLD_MS } from './speaker-choice.js';
 import { type ShownTracks, WatchedRoom } from './watched-room.js';
 
-/** Tracks of which it is remembered that the viewer lacks their codec. */
+/** Tracks of which it is remembered that the viewer lacks their codec, or their key. */
 const MAX_LACKING = 256;
 
 /** One m-line to the viewer. It keeps its SSRC whichever track it shows, so the client sees one stream. */
@@ -37,7 +37,7 @@ export class Viewer implements Role {
   readonly #slots: ReadonlyMap<string, ViewerSlot>;
   /** Kinds of the m-lines on which the viewer receives. */
   readonly #kinds: ReadonlySet<TrackKind>;
-  /** Ids of the tracks whose codec the viewer lacks. */
+  /** Ids of the tracks whose codec or key the viewer lacks. */
   readonly #lacking = new Set<string>();
   readonly #streamId: string;
   readonly #cname: string;
@@ -89,7 +89,9 @@ export class Viewer implements Role {
   }
 
   handle(input: SessionInput): boolean {
-    return this.#room.handle(input) && this.#choose();
+    if (!this.#room.handle(input)) return false;
+
+    return this.#choose() || this.#newlyEncrypted().length > 0;
   }
 
   negotiate(): Negotiated {
@@ -117,13 +119,24 @@ export class Viewer implements Role {
 
   #newlyLacking(outbound: readonly OutboundSlot[]): EndpointTrack[] {
     const sent = new Set(outbound.map(({ trackId }) => trackId));
-    const lacking = Object.values(this.#shown).filter(
-      ({ kind, trackId }) => this.#kinds.has(kind) && !sent.has(trackId) && !this.#lacking.has(trackId),
-    );
+    const lacking = [
+      ...Object.values(this.#shown).filter((track) => !sent.has(track.trackId) && this.#isNews(track)),
+      ...this.#newlyEncrypted(),
+    ];
     if (this.#lacking.size > MAX_LACKING) this.#lacking.clear();
     for (const { trackId } of lacking) this.#lacking.add(trackId);
 
     return lacking;
+  }
+
+  #newlyEncrypted(): EndpointTrack[] {
+    const news = this.#room.encrypted().filter((track) => this.#isNews(track));
+
+    return news.slice(0, Math.max(0, MAX_LACKING - this.#lacking.size));
+  }
+
+  #isNews({ kind, trackId }: EndpointTrack): boolean {
+    return this.#kinds.has(kind) && !this.#lacking.has(trackId);
   }
 
   answer(): AnswerMedia[] {

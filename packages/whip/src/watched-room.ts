@@ -61,6 +61,17 @@ export class WatchedRoom {
     return { tracks: current === undefined ? {} : this.#tracksOf(current), hold: changed };
   }
 
+  /** Returns the tracks that would be shown at some time if they were not encrypted. */
+  encrypted(): EndpointTrack[] {
+    const source = this.#source;
+    const watched =
+      source.type === 'endpoint' ? [this.#endpoints.get(source.endpointId)] : [...this.#endpoints.values()];
+
+    return watched
+      .flatMap((tracks) => [...(tracks?.values() ?? [])])
+      .filter((track) => !canShow(track) && (source.type !== 'track' || track.trackId === source.trackId));
+  }
+
   /** Returns false for a track that this viewer may not see. */
   #voiceChanged(trackId: string, status: 'speech' | 'silence'): boolean {
     const owner = [...this.#endpoints].find(([, tracks]) => tracks.has(trackId))?.[0];

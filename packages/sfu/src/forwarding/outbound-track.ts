@@ -436,7 +436,7 @@ export class OutboundTrack implements TrackSubscriber {
   }
 }
 
-/** Returns the id if it fits into a one-byte header extension, the only form we write. */
+/** Returns the id if it fits into a one-byte header extension. */
 function oneByteId(id: number | undefined): number | undefined {
   return id !== undefined && id >= 1 && id <= 14 ? id : undefined;
 }

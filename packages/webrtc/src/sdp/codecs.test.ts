@@ -97,6 +97,13 @@ describe('redundant sound', () => {
     expect(choosePublishedCodec(audio, null)).not.toHaveProperty('redPayloadType');
   });
 
+  test('is not agreed for pictures', () => {
+    const vp8 = video.codecs.find(({ name }) => name === 'vp8')!;
+    const codecs = [{ ...red, clockRate: 90_000, channels: undefined, parameters: `${vp8.payloadType}` }, vp8];
+    const line = { ...video, codecs: codecs.map(({ channels: _channels, ...codec }) => codec) };
+    expect(choosePublishedCodec(line, null)).not.toHaveProperty('redPayloadType');
+  });
+
   test.each([
     ['is of another codec', { parameters: '9/9' }],
     ['is of several codecs', { parameters: '111/9' }],
@@ -150,4 +157,12 @@ test('agrees on the dependency descriptor with AV1 alone: Chromium would send it
   const agreed = (codec?: 'av1' | 'vp9'): number | undefined =>
     chooseExtensions(line, { audioLevel: true, codec }).dependencies;
   expect([agreed('av1'), agreed('vp9'), agreed()]).toEqual([13, undefined, undefined]);
+});
+
+test('does not agree on the dependency descriptor with a client that takes no mixed forms of extensions', () => {
+  const uri = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
+  const text = readOffer('chromium-audio-video').replace('a=extmap-allow-mixed\r\n', '');
+  const plain = parseOffer(text).media.find(({ kind }) => kind === 'video')!;
+  const line = { ...plain, extensions: [{ id: 13, uri }] };
+  expect(chooseExtensions(line, { audioLevel: true, codec: 'av1' })).toEqual({});
 });

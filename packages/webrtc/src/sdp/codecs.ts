@@ -68,7 +68,7 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
   const rtx = media.codecs.find(
     (c) => c.name === 'rtx' && formatParameters(c.parameters).get('apt') === String(codec.payloadType),
   );
-  const red = redundancyOf(media, codec);
+  const red = media.kind === 'audio' ? redundancyOf(media, codec) : undefined;
   return {
     name: codec.name as CodecName,
     encodingName: codec.encodingName,
@@ -83,8 +83,8 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
 }
 
 /**
- * Returns the redundant form of a codec if the client prefers it. Browsers list it after the codec, which asks for
- * nothing: their answers must stay as they were.
+ * Returns the redundant form of a codec of sound if the client prefers it. Browsers list it after the codec, which asks
+ * for nothing: their answers must stay as they were.
  */
 function redundancyOf({ codecs }: OfferedMedia, codec: OfferedCodec): OfferedCodec | undefined {
   return codecs

@@ -22,7 +22,7 @@ export const EXTENSION_URIS: Readonly<Record<keyof AgreedExtensions, string>> = 
 };
 
 const NAMES = Object.keys(EXTENSION_URIS) as (keyof AgreedExtensions)[];
-/** Largest id of the one-byte header form, which is the one we write. */
+/** Largest id of the one-byte header form, which we write except around a long dependency descriptor. */
 const MAX_ID = 14;
 
 /**
@@ -41,7 +41,8 @@ export function chooseExtensions(
     const name = NAMES.find((candidate) => EXTENSION_URIS[candidate] === uri);
     if (name === undefined || id < 1 || id > MAX_ID || agreed[name] !== undefined) continue;
     if (name === 'audioLevel' && (!audioLevel || media.kind !== 'audio')) continue;
-    if (name === 'dependencies' && !dependencies) continue;
+    // The long descriptors of key frames need the two-byte form.
+    if (name === 'dependencies' && !(dependencies && media.allowsMixedExtensions)) continue;
     agreed[name] = id;
   }
   return agreed;

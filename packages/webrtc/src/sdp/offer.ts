@@ -46,6 +46,8 @@ export interface OfferedMedia {
   /** Codecs in m-line order. */
   codecs: readonly OfferedCodec[];
   extensions: readonly OfferedExtension[];
+  /** True if packets with one-byte and with two-byte header extensions may follow each other (RFC 8285 section 6). */
+  allowsMixedExtensions: boolean;
   /** Rids to be sent, in the order of `a=simulcast`, or else of `a=rid`; empty without simulcast. */
   rids: readonly string[];
   /** Signalled media sources, excluding their RTX streams. */

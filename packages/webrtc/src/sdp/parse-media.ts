@@ -126,7 +126,7 @@ export class MediaParser {
     }
   }
 
-  finish(bundled: boolean, sessionDirection: string | undefined): OfferedMedia {
+  finish(bundled: boolean, session: { direction: string | undefined; allowsMixed: boolean }): OfferedMedia {
     const kind = this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other';
     const rtx = new Set(this.#rtxOf.values());
     const rids = this.#simulcast === undefined ? [...this.#rids] : this.#simulcast.filter((rid) => this.#rids.has(rid));
@@ -140,9 +140,10 @@ export class MediaParser {
       type: this.#type,
       protocol: this.#protocol,
       formats: this.#formats,
-      direction: this.#direction ?? (isDirection(sessionDirection) ? sessionDirection : 'sendrecv'),
+      direction: this.#direction ?? (isDirection(session.direction) ? session.direction : 'sendrecv'),
       codecs: this.#codecs(),
       extensions: [...this.#extensions].map(([id, uri]): OfferedExtension => ({ id, uri })),
+      allowsMixedExtensions: session.allowsMixed,
       rids,
       sources: [...this.#ssrcs]
         .filter((ssrc) => !rtx.has(ssrc))

@@ -77,10 +77,11 @@ function parse(sdp: string, limits: SdpLimits, isAnswer: boolean): SdpOffer {
   // All media shares one transport: the first BUNDLE group, or the only m-line of an offer without groups.
   const bundle = new Set(bundles[0] ?? [media[0]?.identity().mid ?? '']);
   const bundled = media.filter((m) => bundle.has(m.identity().mid ?? ''));
+  const session = { direction: sessionDirection, allowsMixed: extmapAllowMixed };
   return {
     transport: chooseTransport(bundled, (media) => media.transport.finish(sessionTransport, isAnswer)),
     extmapAllowMixed,
-    media: media.map((m): OfferedMedia => m.finish(bundled.includes(m), sessionDirection)),
+    media: media.map((m): OfferedMedia => m.finish(bundled.includes(m), session)),
   };
 }
 

@@ -246,7 +246,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   closing.onClose('rooms', () => host.deleteAll());
   // Before the rooms end, which would send all clients away at once.
   closing.onClose('LiveKit', closeLivekit);
-  closing.onClose('drain', () => awaitRooms(host, settings, log));
+  closing.onClose('drain', () => awaitRooms({ rooms: host, settings, log }));
 
   return {
     url: listener.url,

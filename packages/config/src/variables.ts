@@ -446,7 +446,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: oneOf('wait', 'move'),
     fallback: 'wait',
-    doc: 'What SIGTERM does with existing rooms. `wait`: leaves them running for `JF_DRAIN_TIMEOUT`. `move`: moves them to other nodes of the cluster meanwhile (guide/upgrading.md#moving-rooms-away), for 8 s if `JF_DRAIN_TIMEOUT` is 0. Rooms that are left then end.',
+    doc: 'What SIGTERM does with existing rooms. `wait`: leaves them running for `JF_DRAIN_TIMEOUT`. `move`: moves them to other nodes of the cluster meanwhile (guide/upgrading.md#moving-rooms-away), for up to 8 s if `JF_DRAIN_TIMEOUT` is 0, or 6 s with `JF_LIVEKIT_KEYS`. Rooms that are left then end.',
   }),
   inspection: variable({
     name: 'JF_INSPECTION',

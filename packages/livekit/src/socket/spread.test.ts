@@ -5,7 +5,7 @@ import { spread } from './spread.js';
 test.each([
   [1, 0],
   [100, 990],
-  [5_000, 4_999],
+  [5_000, 2_000],
 ])('reaches %i clients one after the other, the last after %i ms', async (count, lastMs) => {
   const clock = new ManualClock();
   const startMs = clock.now();
@@ -13,7 +13,7 @@ test.each([
   let done = false;
   const all = Array.from({ length: count }, (_, i) => i);
   void spread(all, () => reachedMs.push(clock.now() - startMs), clock).then(() => (done = true));
-  for (let ms = 0; ms < 6_000 && !done; ms++) {
+  for (let ms = 0; ms < 3_000 && !done; ms++) {
     clock.advance(1);
     await new Promise(setImmediate);
   }

@@ -2,10 +2,10 @@ import { type Clock, sleep } from '@bloom/time';
 
 /** Pause between two, and the longest time for all. */
 const PAUSE_MS = 10;
-const WITHIN_MS = 5_000;
+const WITHIN_MS = 2_000;
 
 /**
- * Does something to one after the other, 10 ms apart, or closer if it took longer than 5 s: clients that are sent to
+ * Does something to one after the other, 10 ms apart, or closer if it took longer than 2 s: clients that are sent to
  * other nodes at once would all join there at once.
  */
 export async function spread<T>(all: readonly T[], act: (each: T) => void, clock: Clock): Promise<void> {

@@ -1,35 +1,65 @@
-// LiveKit clients of a node that stops.
-import { expect, test } from '@jest/globals';
+// LiveKit clients of a node that stops, in a cluster.
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { DisconnectReason, LeaveRequest_Action } from '@livekit/protocol';
 import { WebSocket } from 'ws';
 import { Client, joinRequest, KEY, SECRET, tokenFor } from './testing/livekit-client.js';
-import { startTestNode } from './testing/test-node.js';
+import { startPair, type TestPair } from './testing/test-pair.js';
 
-const CLIENTS = 60;
+let pair: TestPair;
+const clients: Client[] = [];
 
-test('a node that stops sends its clients to other nodes one after the other', async () => {
-  const node = await startTestNode({ JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}` });
-  const clients: Client[] = [];
-  for (let i = 0; i < CLIENTS; i++) {
-    const token = await tokenFor({ sub: `p-${i}`, video: { room: 'kitchen' } });
-    const url = `${node.url.replace('http', 'ws')}/rtc/v1?access_token=${token}&join_request=${joinRequest()}`;
-    const client = new Client(new WebSocket(url));
-    await client.heard('join');
-    clients.push(client);
-  }
-  const leftMs: number[] = [];
-  const left = clients.map(async (client) => {
-    const leave = await client.heard('leave');
-    leftMs.push(performance.now());
-    return leave;
-  });
-  await node.dispose();
-  for (const leave of await Promise.all(left)) {
-    expect(leave).toMatchObject({
-      reason: DisconnectReason.SERVER_SHUTDOWN,
-      action: LeaveRequest_Action.RECONNECT,
-    });
-  }
-  // 10 ms each.
-  expect(Math.max(...leftMs) - Math.min(...leftMs)).toBeGreaterThan(200);
+beforeEach(async () => {
+  pair = await startPair({ JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}` });
+}, 120_000);
+afterEach(async () => {
+  for (const { socket } of clients.splice(0)) socket.terminate();
+  await pair.dispose();
 });
+
+const query = async (identity: string): Promise<string> =>
+  `access_token=${await tokenFor({ sub: identity, video: { room: 'kitchen' } })}&join_request=${joinRequest()}`;
+
+async function join(url: string, identity: string): Promise<Client> {
+  const client = new Client(new WebSocket(`${url.replace('http', 'ws')}/rtc/v1?${await query(identity)}`));
+  clients.push(client);
+
+  return client;
+}
+
+test('all clients hear that the node stops before its rooms end, which take nobody back meanwhile', async () => {
+  const { closes, stays } = pair;
+  for (const identity of ['ann', 'bob', 'cid']) {
+    const client = await join(closes.url, identity);
+    await client.heard('join');
+  }
+  const told = clients.map((client) => client.heard('leave'));
+  expect(closes.rooms.view('kitchen')?.peers).toHaveLength(3);
+
+  const end = closes.rooms.deleteAll.bind(closes.rooms);
+  let refusals: string[] = [];
+  closes.rooms.deleteAll = async () => {
+    for (const leave of await Promise.all(told)) {
+      expect(leave).toMatchObject({
+        reason: DisconnectReason.SERVER_SHUTDOWN,
+        action: LeaveRequest_Action.RECONNECT,
+      });
+    }
+    const answer = await fetch(`${closes.url}/rtc/v1/validate?${await query('dan')}`);
+    refusals = [
+      `${answer.status} ${await answer.text()}`,
+      await (await join(closes.url, 'ann')).ended,
+      await (await join(stays.url, 'ann')).ended,
+    ];
+    await end();
+  };
+  await closes.close();
+  expect(refusals).toEqual([
+    '503 the node shuts down',
+    '503 the node shuts down',
+    '503 Room kitchen ends, because its node is shutting down',
+  ]);
+
+  stays.rooms.undrain('starting');
+  await (await join(stays.url, 'ann')).heard('join');
+  expect(stays.rooms.view('kitchen')?.peers).toHaveLength(1);
+}, 120_000);

@@ -244,8 +244,11 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   host.undrain('starting');
   started = true;
   closing.onClose('rooms', () => host.deleteAll());
-  // Before the rooms end, which would send all clients away at once.
-  closing.onClose('LiveKit', closeLivekit);
+  // Before the rooms end, which would send all clients away at once. Through other nodes they would come back here.
+  closing.onClose('LiveKit', () => {
+    host.endSoon();
+    return closeLivekit();
+  });
   closing.onClose('drain', () => awaitRooms({ rooms: host, settings, log }));
 
   return {

@@ -118,3 +118,25 @@ test('counts the uses of an invitation once, whichever nodes are asked', async (
     await cluster.close();
   }
 });
+
+test('refuses guests through any node once the node of the room is about to end it, but not while it waits', async () => {
+  const cluster = new TestCluster(['a', 'b']);
+  const { host, rooms } = cluster.node('a');
+  try {
+    await rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' });
+    await cluster.settled();
+    const createdAt = await rooms.createdAt('kitchen');
+    const invitation = { id: 'a', uses: 0, createdAt, expiresAt: createdAt + 60_000 };
+    const asked = () => cluster.node('b').rooms.addGuest('kitchen', { invitation, options: {} });
+    host.drain('closing');
+    await asked();
+    host.endSoon();
+    await expect(asked()).rejects.toMatchObject({
+      code: 'DRAINING',
+      message: 'Room kitchen ends, because its node is shutting down',
+    });
+    expect(host.view('kitchen')?.peers).toHaveLength(1);
+  } finally {
+    await cluster.close();
+  }
+});

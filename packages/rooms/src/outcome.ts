@@ -58,6 +58,7 @@ export const refusals = {
   invitationLimit: (limit: number) =>
     refused('INVITATION_LIMIT', `The room counts ${limit} invitations already; wait until some expire`),
   draining: () => refused('DRAINING', 'This node is shutting down and accepts no new rooms'),
+  roomEnds: (roomId: string) => refused('DRAINING', `Room ${roomId} ends, because its node is shutting down`),
 } as const;
 
 /** The error for a room whose owner is known but cannot be reached. Never a false 'not found'. */

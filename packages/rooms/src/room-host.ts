@@ -159,6 +159,7 @@ export class RoomHost {
   #subscriptions = 0;
   readonly #drainedFor = new Set<DrainReason>();
   #isEnding = false;
+  #endsSoon = false;
 
   constructor(options: RoomHostOptions) {
     const { system, log, address, componentKinds = [] } = options;
@@ -347,11 +348,17 @@ export class RoomHost {
     };
   }
 
+  /** Refuses guests: all rooms end within seconds. */
+  endSoon(): void {
+    this.#endsSoon = true;
+  }
+
   /**
    * Ends every room as `deleteRoom` does, sends the people of rooms elsewhere to other nodes, and waits until the
    * sockets of its peers have closed. A held room has 1.5 s to arrive and ends too; it is refused afterwards.
    */
   async deleteAll(): Promise<void> {
+    this.endSoon();
     this.relayed.closeAll();
     const entries = [...this.#entries.values()];
     const held = entries.filter(({ decided }) => decided !== undefined);
@@ -446,6 +453,7 @@ export class RoomHost {
         websocketUrl: `${this.address}/socket/peer/websocket`,
       }),
       createdAt: () => entry.createdAt,
+      isEnding: () => this.#endsSoon,
       clock: this.#clock,
       sessions: this.#sessions,
       snapshot,

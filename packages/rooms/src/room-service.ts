@@ -196,7 +196,7 @@ export type RoomErrorCode =
   | 'MEMBER_SILENT'
   /** No node can take the room. */
   | 'NO_NODE'
-  /** This node accepts no new rooms. */
+  /** This node accepts no new rooms, or is about to end the room. */
   | 'DRAINING';
 
 export class RoomError extends Error {

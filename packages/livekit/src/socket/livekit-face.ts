@@ -119,7 +119,10 @@ export class LivekitFace {
       return true;
     }
     this.#applicant(request, target)
-      .then((who) => this.#admission.check(who))
+      .then((who) => {
+        this.#assertOpen();
+        return this.#admission.check(who);
+      })
       .then(() => respond(response, 200, 'success'))
       .catch((error: unknown) => {
         const refusal = toLivekitError(error);
@@ -154,7 +157,7 @@ export class LivekitFace {
     const target = targetOf(upgrade.request.url ?? '');
     const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
-    if (this.#closing) throw new LivekitError('UNAVAILABLE', 'the node shuts down');
+    this.#assertOpen();
     const { room, createdAt, peerId, token } = await this.#admission.admit(who);
     const { rooms, log, nodeId, release } = this.#options;
     const participation = new Participation({
@@ -212,6 +215,11 @@ export class LivekitFace {
     this.#sockets.handleUpgrade(request, socket, head, (accepted) =>
       new SignalSocket(accepted, participation, { log, clock: this.#clock }).open(),
     );
+  }
+
+  /** @throws LivekitError UNAVAILABLE when the node closes */
+  #assertOpen(): void {
+    if (this.#closing) throw new LivekitError('UNAVAILABLE', 'the node shuts down');
   }
 
   /** @throws LivekitError EXHAUSTED when the identity joins too often */

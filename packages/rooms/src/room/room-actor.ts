@@ -24,6 +24,8 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   admit: (peerId: string, ttl: number) => Omit<AddedPeer, 'peer'>;
   /** Returns when the room was created, in Unix milliseconds. */
   createdAt: () => number | undefined;
+  /** Returns true once the node is about to end all its rooms. */
+  isEnding: () => boolean;
   clock: Clock;
   /** Sessions of this node. */
   sessions: RequestSessions;
@@ -99,6 +101,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       addGuest: ({ machine, guests }, { invitation, options: given, counts = true }, context) => {
         // The invitation is to an earlier room of this id.
         if (invitation.createdAt !== options.createdAt()) return refusals.roomNotFound(machine.roomId);
+        if (options.isEnding()) return refusals.roomEnds(machine.roomId);
         const add = () => machine.addPeer(given, { isGuest: true, counts });
         return withToken(guests.admit(invitation, context.wall(), add), context.log);
       },

@@ -5,6 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync,
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { commonJsOf } from './common-js.mjs';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
@@ -70,13 +71,10 @@ function workerSource() {
   return JSON.stringify(readFileSync(join(root, 'packages', 'client', 'dist', 'encryption-worker.js'), 'utf8'));
 }
 
-/** Returns a CommonJS module without esbuild's helpers, which take 200 bytes; undefined if it needs other modules. */
 async function smallCommonJs(options) {
   const { outputFiles } = await build({ ...options, format: 'esm', write: false });
-  const { text } = outputFiles[0];
-  const exported = /\nexport \{\n([\w,\s]+)\};\n$/.exec(text);
-  if (exported === null || /^import /m.test(text)) return undefined;
-  return `"use strict";\n${text.slice(0, exported.index)}\nmodule.exports = {\n${exported[1]}};\n`;
+
+  return commonJsOf(outputFiles[0].text);
 }
 
 /** Replaces a module of the package with another one beside it. */

@@ -12,7 +12,11 @@ const TEXT = /^(?:licen[cs]e|copying|notice|copyrightnotice)/i;
 export function licencesOf(files) {
   const named = new Map();
   for (const folder of [...new Set(files.map(packageOf))].filter((one) => one !== undefined).toSorted()) {
-    const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+    const {
+      name,
+      version,
+      license = 'no licence stated',
+    } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
     const texts = readdirSync(join(root, folder), { withFileTypes: true })
       .filter((entry) => entry.isFile() && TEXT.test(entry.name))
       .map((entry) => readFileSync(join(root, folder, entry.name), 'utf8').trim());
@@ -31,5 +35,7 @@ function packageOf(file) {
   if (found === undefined || existsSync(join(root, found, 'package.json'))) return found;
 
   // Some packages keep modules of their own in a folder of that name.
-  return packageOf(found.slice(0, found.lastIndexOf('/node_modules/')));
+  const outer = found.lastIndexOf('/node_modules/');
+
+  return outer === -1 ? undefined : packageOf(found.slice(0, outer));
 }

@@ -52,6 +52,8 @@ function find(index, text) {
   const all = text.toLowerCase().match(/[\p{L}\p{N}@_./:-]*[\p{L}\p{N}]/gu) ?? [];
   const telling = all.filter((word) => !ignored.has(word));
   const words = telling.length > 0 ? telling : all;
+  // Without any, lunr returns every page.
+  if (words.length === 0) return [];
   // "mute", "muted" and "muting" are one word to those who search.
   const stems = words.map((word) => (word.length > 3 ? word.replace(/(?:ings?|ers?|ed|es|e|s)$/, '') : word));
   const [trailing, both] = [2, 3];

@@ -133,6 +133,7 @@ async function measure(label: string, server: Server | BloomServer): Promise<num
 const starts = new Map<string, () => Promise<Server>>();
 const { also } = values;
 if (also !== undefined) starts.set('the other build', () => startBloom(resolve(also)));
+if (!['', 'janus'].includes(values.against)) throw new Error(`--against ${values.against}: only janus is known`);
 if (values.against === 'janus') starts.set(janus(1).name, () => janus(1).start('video'));
 const ours: number[][] = [];
 const others = new Map<string, number[][]>([...starts.keys()].map((name) => [name, []]));

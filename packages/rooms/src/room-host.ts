@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
-import type { MediaEngine, MediaRoom, MediaRoomEvent, RoomMediaStats } from '@bloom/sfu';
+import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { inTime, systemClock, type Clock } from '@bloom/time';
 import { DrainOrder } from './drain-order.js';
 import { MediaReach, type Reach } from './media-reach.js';
@@ -20,6 +20,7 @@ import type { RoomMachine } from './room/room-machine.js';
 import { owner, type OwnerProtocol } from './room/room-owner.js';
 import type { Carry, RoomRef } from './room/room-messages.js';
 import type { ComponentSnapshot, RoomSnapshot } from './room/room-snapshot.js';
+import type { ComponentState, RoomReport, RoomsLoad } from './room-reports.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
 /** How long a room has to end on its own before its actor is stopped. */
@@ -30,31 +31,6 @@ const MOVE_TIMEOUT_MS = 5_000;
 const DESCRIBE_TIMEOUT_MS = 500;
 /** How long a node that ends waits for the givers of the rooms that it holds. */
 const DECIDED_MS = 1_500;
-
-/** What placement compares between nodes. Always current, and available without asking the rooms. */
-export interface RoomsLoad {
-  /** Active and pending track subscriptions. */
-  forwardedTracks: number;
-  /** Rooms, including those being created. */
-  rooms: number;
-}
-
-export interface PeerReport {
-  peerId: string;
-  metadata: unknown;
-  /** Metadata of the peer's published tracks. */
-  tracks: readonly { trackId: string; metadata: unknown }[];
-  /** The peer's last offer and answer. */
-  descriptions: { offer?: string; answer?: string };
-}
-
-/** A room with at least one connected peer, for the metrics report. */
-export interface RoomReport {
-  roomId: string;
-  peers: readonly PeerReport[];
-  /** Undefined when the media plane did not answer. */
-  media: RoomMediaStats | undefined;
-}
 
 /** Receives the notifications of each room in order, starting with `roomCreated`. */
 export type RoomEvents = (
@@ -87,17 +63,6 @@ export interface RoomHostOptions {
   /** The clock of `system`. */
   clock?: Clock;
   newId?: () => string;
-}
-
-export interface ComponentState {
-  /** null = the component receives no tracks. */
-  subscribeMode: 'auto' | 'manual' | null;
-  /** Endpoints chosen through the API. */
-  origins: readonly string[];
-  /** Tracks that the component currently receives. */
-  receives: readonly { trackId: string; origin: string }[];
-  /** Kind-specific details; null = none. */
-  details: unknown;
 }
 
 /** A room of another node, for which this node has a place. */

@@ -6,7 +6,8 @@ import { RoomRegistry } from '../cluster/room-registry.js';
 import type { ClusterPort } from '../cluster/cluster-port.js';
 import type { RoomConflict } from '../cluster/directory.js';
 import { NODE_ACTOR } from '../cluster/node-messages.js';
-import { RoomHost, type RoomsLoad } from '../room-host.js';
+import { RoomHost } from '../room-host.js';
+import type { RoomsLoad } from '../room-reports.js';
 import { RoomRouter } from '../room-router.js';
 import { scriptedSession, TestMedia } from './test-node.js';
 

@@ -116,8 +116,10 @@ function eventsOf({ text }, areas) {
       continue;
     }
     const [, method, chosen] = /(?:\.#?(debug|info|warn|error)|\.log\[([^\]]*)\])\([^;{}]*$/.exec(before) ?? [];
+    // A line that a session asks for.
+    const [, asked = method] = /\{ type: '(debug|info|warn|error)', event: $/.exec(before) ?? [];
     const methods =
-      method === undefined ? [...(chosen ?? 'error').matchAll(/debug|info|warn|error/g)].map(String) : [method];
+      asked === undefined ? [...(chosen ?? 'error').matchAll(/debug|info|warn|error/g)].map(String) : [asked];
     const after = match.index + literal.length;
     const [gap] = /^(?: : '[^']+')?,\s*(?=\{)/.exec(text.slice(after)) ?? [];
     const fields = gap === undefined ? [] : fieldsAt(text, after + gap.length);

@@ -334,9 +334,9 @@ describe('an operator who moves one room', () => {
   test('hears that the node has died on the way, and the room stays', async () => {
     await open();
     const { call } = a.port;
-    a.port.call = async (node, message, limit) => {
-      if (message.type === 'offerRoom') await members.pop()?.stop();
-      return call(node, message, limit);
+    a.port.call = (node, message, limit) => {
+      const dead = message.type === 'offerRoom' ? members.pop()?.stop() : undefined;
+      return Promise.resolve(dead).then(() => call(node, message, limit));
     };
     expect(await a.registry.departures.moveTo('kitchen', c.name)).toMatchObject({ outcome: 'stays' });
     expect(members).toEqual([a, b]);

@@ -104,7 +104,7 @@ export class Stage {
   /** Opens a page without a driver. */
   async page(name: PageName): Promise<Page> {
     const page = await this.newPage();
-    await page.goto(this.urlOf(name));
+    await load(page, this.urlOf(name));
     return page;
   }
 
@@ -123,7 +123,7 @@ export class Stage {
   async seat({ id, token }: NewPeer, name: string, sdk: Sdk = this.#options.sdk ?? 'jellyfish'): Promise<Peer> {
     const page = this.#idle.pop() ?? (await this.#newReportingPage());
     const peer = new Peer(name, { id, token }, { host: this.node.host, page });
-    await page.goto(this.urlOf(sdk));
+    await load(page, this.urlOf(sdk));
     this.#owner.set(page, peer);
     this.#onStage.add(peer);
     return peer;
@@ -180,6 +180,19 @@ export class Stage {
       this.#rooms.clear();
     }
     return complaints;
+  }
+}
+
+/**
+ * Loads a page of the tests. Chromium ends every request when any interface of the machine changes, be it that of a
+ * container; the page itself is not tested.
+ */
+async function load(page: Page, url: string): Promise<void> {
+  try {
+    await page.goto(url);
+  } catch (error) {
+    if (!String(error).includes('ERR_NETWORK_CHANGED')) throw error;
+    await page.goto(url);
   }
 }
 

@@ -155,8 +155,8 @@ export const requests = {
     locate: { owner: 'room' },
     request: z.object({
       room: roomId,
-      /** A member; null: the one that a new room would go to. */
-      to: nodeName.nullable().default(null),
+      /** A member, by whatever a caller of the API takes for its name; null: the one that a new room would go to. */
+      to: z.string().min(1).max(255).nullable().default(null),
     }),
     answer: z.object({
       room: z.string(),

@@ -53,14 +53,12 @@ export class KeyRing {
   }
 }
 
-/**
- * A key id of this sender: the mark of the secret and random bytes, by which two senders with one secret never share a
- * key.
- */
+/** Returns random bytes, by which two senders with one secret never share a key. */
 export function newSenderId(): Bytes {
   return crypto.getRandomValues(new Uint8Array(SENDER_BYTES));
 }
 
+/** Returns a sender's key id: the mark of the secret and the id of the sender. */
 export function keyIdOf({ tag }: Secret, senderId: Bytes): Bytes {
   return concat(tag, senderId);
 }

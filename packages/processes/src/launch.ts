@@ -21,7 +21,9 @@ ulimit -c 0 2>/dev/null`;
  */
 const WRAPPER = `${LIMITS}
 echo ${OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj
-shift
+batch=$2
+shift 2
+if [ "$batch" = true ]; then chrt --idle --pid 0 $$ 2>/dev/null; fi
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL -- "$@"; fi
 exec "$@"`;
 
@@ -45,7 +47,7 @@ export function launch({ entry, nodeFlags, dataMib, isBatch, signal }: LaunchOpt
     ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' }),
   };
   if (!existsSync(SHELL)) return lowered(fork(entry, { ...options, execArgv: [...nodeFlags] }), isBatch);
-  const execArgv = ['-c', WRAPPER, 'sh', `${dataMib * 1024}`, process.execPath, ...nodeFlags];
+  const execArgv = ['-c', WRAPPER, 'sh', `${dataMib * 1024}`, `${isBatch}`, process.execPath, ...nodeFlags];
 
   return lowered(fork(entry, { ...options, execPath: SHELL, execArgv }), isBatch);
 }

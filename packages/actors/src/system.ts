@@ -220,7 +220,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
 
     return {
       cast: (target, message) => this.send(target, message as Message, origin),
-      call: (target, message, timeoutMs) => this.ask(target, message as Message, { ...origin, timeoutMs }),
+      call: (target, message, timeoutMs) => this.ask(target, message as Message, { from: face, requestId, timeoutMs }),
     };
   }
 
@@ -229,7 +229,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): Promise<never> {
-    return this.ask(target, message, { ...OUTSIDE, timeoutMs });
+    // Spreading the origin instead makes a whole call and its answer 1.5 times as expensive.
+    return this.ask(target, message, { from: OUTSIDE.from, requestId: undefined, timeoutMs });
   }
 
   send(target: AnyRef | string, message: Message, origin: Origin): boolean {

@@ -63,7 +63,7 @@ export class Outgoing implements Router {
   cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean {
     const { system, counters, log } = this.#options;
     if (this.#isHere(target)) {
-      return typeof target.to === 'string' && system.send(target.to, message, { ...OUTSIDE, requestId });
+      return typeof target.to === 'string' && system.send(target.to, message, { from: OUTSIDE.from, requestId });
     }
 
     counters.castsOut++;
@@ -80,7 +80,7 @@ export class Outgoing implements Router {
     const { system, counters } = this.#options;
     if (this.#isHere(target)) {
       if (typeof target.to !== 'string') throw noProcess(target);
-      return await system.ask(target.to, message, { ...OUTSIDE, requestId, timeoutMs });
+      return await system.ask(target.to, message, { from: OUTSIDE.from, requestId, timeoutMs });
     }
     if (target.shapes === undefined) throw noShapes(target);
     let request: Term;

@@ -16,8 +16,9 @@ const SHELL = '/bin/sh';
 const LIMITS = `ulimit -d "$1" 2>/dev/null
 ulimit -c 0 2>/dev/null`;
 /**
- * `setpriv` of util-linux makes the kernel kill the child when its parent dies, even if the child hangs; elsewhere the
- * closed channel ends it.
+ * `chrt` of util-linux gives a batch process only cores that nothing else wants (sched(7), SCHED_IDLE): niceness alone
+ * still takes a time slice from the node each time it wakes. `setpriv` makes the kernel kill the child when its parent
+ * dies, even if the child hangs; elsewhere the closed channel ends it.
  */
 const WRAPPER = `${LIMITS}
 echo ${OOM_SCORE} 2>/dev/null >/proc/self/oom_score_adj

@@ -15,6 +15,9 @@ import { Processes, type ProcessesOptions } from './processes.js';
 jest.setTimeout(60_000);
 
 const LOOK_MS = 500;
+/** Scheduling policies of Linux. */
+const SCHED_OTHER = 0;
+const SCHED_IDLE = 5;
 const PROGRAMS = {
   echo: `process.on('message', ({ say }) => process.send(say)); process.send('up');`,
   gone: `process.exit(3);`,
@@ -34,6 +37,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 if (!existsSync('/usr/bin/setpriv')) process.stderr.write('*** setpriv is not installed: a test is SKIPPED. ***\n');
 
 const entryOf = (name: keyof typeof PROGRAMS): URL => pathToFileURL(join(folder, `${name}.mjs`));
+/** Field 41 of `/proc/<pid>/stat`; the second one is in parentheses. */
+const policyOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[38]);
 const isAlive = (pid: number): boolean => {
   try {
     // A process that its parent has not collected is a zombie.
@@ -129,6 +134,20 @@ describe('limits of a process', () => {
     const { pid } = world.start('echo', { isBatch: true });
     await until(() => world.received.length === 1);
     expect(getPriority(pid)).toBe(19);
+  });
+
+  test('runs only on idle cores if nobody waits for it', async () => {
+    world = new World();
+    const { pid } = world.start('echo', { isBatch: true });
+    await until(() => world.received.length === 1);
+    expect(policyOf(pid!)).toBe(SCHED_IDLE);
+  });
+
+  test('competes with the node for cores if somebody waits for it', async () => {
+    world = new World();
+    const { pid } = world.start('echo');
+    await until(() => world.received.length === 1);
+    expect(policyOf(pid!)).toBe(SCHED_OTHER);
   });
 
   test('logs a process that ends immediately with its code, but keeps its last output out of the log', async () => {

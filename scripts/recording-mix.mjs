@@ -1,12 +1,13 @@
-// `npm run recording:mix -- <directory> [-o call.mp4]`: mixes a finished recording, `report.json` and a file per track,
-// into one MP4 file with all participants.
+// `npm run recording:mix -- <directory ...> [-o call.mp4]`: mixes a finished recording, `report.json` and a file per
+// track, into one MP4 file with all participants.
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { install, requireNode, root, run } from './setup.mjs';
 
-const usage = `Usage: npm run recording:mix -- <directory> [-o call.mp4] [--layout speaker] [--size 1920x1080]
+const usage = `Usage: npm run recording:mix -- <directory ...> [-o call.mp4] [--layout speaker] [--size 1920x1080]
 
-  <directory>   of a finished recording: report.json and the files that it lists
+  <directory>   of a finished recording: report.json and the files that it lists. If its room has moved, those of all
+                parts in order
   -o, --output  the file to make; default: <name of the directory>.mp4 in the working directory
   --layout      grid, or speaker: whoever speaks is large; default: grid
   --size        of the picture in pixels, even numbers; default: 1280x720`;
@@ -26,17 +27,16 @@ function readArguments() {
       console.log(usage);
       process.exit(0);
     }
-    const [given, ...more] = positionals;
-    if (given === undefined || more.length > 0) throw new Error(`one directory, got ${positionals.length}`);
+    if (positionals.length === 0) throw new Error('a directory, got none');
     // npm runs scripts in the repository's root, but paths are relative to the user's directory.
     const from = process.env.INIT_CWD ?? process.cwd();
-    const directory = resolve(from, given);
+    const directories = positionals.map((given) => resolve(from, given));
     const { layout, size } = values;
     const sides = /^(\d{1,5})x(\d{1,5})$/.exec(size ?? '1280x720');
     if (sides === null) throw new Error(`a size such as 1280x720, got: ${size}`);
     if (![undefined, 'grid', 'speaker'].includes(layout)) throw new Error(`the layout grid or speaker, got: ${layout}`);
     const picture = { width: Number(sides[1]), height: Number(sides[2]), ...(layout === undefined ? {} : { layout }) };
-    return { directory, picture, output: resolve(from, values.output ?? `${basename(directory)}.mp4`) };
+    return { directories, picture, output: resolve(from, values.output ?? `${basename(directories[0])}.mp4`) };
   } catch (error) {
     console.error(`${error.message}\n\n${usage}`);
     process.exit(64);
@@ -54,7 +54,7 @@ function progress() {
   };
 }
 
-const { directory, output, picture } = readArguments();
+const { directories, output, picture } = readArguments();
 requireNode();
 install();
 run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b', 'packages/components']);
@@ -64,7 +64,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.ab
 const began = performance.now();
 try {
   const { durationMs, tracks } = await mixRecording({
-    directory,
+    directories,
     output,
     picture,
     onProgress: progress(),

@@ -54,8 +54,12 @@ export function rawRecordings({ parts, mixes }: RecordingService): OwnRawRecordi
     remove: async (place) => {
       if (!(await parts.remove(checked(place)))) throw missing(place);
     },
-    mix: async (place, { credentials, ...picture }) => {
-      const order = { picture, ...(credentials === undefined ? {} : { credentials }) };
+    mix: async (place, { credentials, later, ...picture }) => {
+      const order = {
+        picture,
+        ...(credentials === undefined ? {} : { credentials }),
+        ...(later === undefined ? {} : { later }),
+      };
       const mix = await mixes.start(checked(place), order).catch((error: unknown) => {
         throw refusalOf(error);
       });

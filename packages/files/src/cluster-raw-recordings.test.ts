@@ -109,6 +109,31 @@ describe('the recordings of tracks of a cluster', () => {
     expect(asked).toMatchObject({ credentials });
   });
 
+  test('are mixed with the parts that continue them on other nodes, once those are complete', async () => {
+    nodes.get('a')!.raw.add('kitchen', 'p1');
+    nodes.get('b')!.raw.add('kitchen', 'p2', { continues: 'p1' });
+    nodes.get('c')!.raw.add('kitchen', 'p3', { continues: 'p2', state: 'recording' });
+    nodes.get('c')!.raw.add('hall', 'p4', { continues: 'p1' });
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({
+      code: 'IN_PROGRESS',
+      message: 'Recording kitchen/p1 goes on in p3, which is still being recorded',
+    });
+    nodes.get('c')!.raw.listed[0]!.state = 'uploaded';
+    const asked: unknown[] = [];
+    nodes.get('b')!.raw.mix = async (place, order) => {
+      asked.push([place.part, order.later]);
+      throw new MediaFileError('INVALID_OPTIONS', 'no');
+    };
+    nodes.get('a')!.raw.listed.pop();
+    nodes.get('b')!.raw.add('kitchen', 'p1');
+    await expect(recordings.mix(file, { layout: 'grid' })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(asked.at(-1)).toEqual(['p1', ['p2', 'p3']]);
+    // Damaged reports may name each other.
+    nodes.get('b')!.raw.add('kitchen', 'p1', { continues: 'p3' });
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(asked.at(-1)).toEqual(['p1', ['p2', 'p3']]);
+  });
+
   test('are perhaps on a node that does not answer, or does not know of mixes', async () => {
     await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'NOT_FOUND' });
     frozen.add('b');

@@ -1,5 +1,12 @@
 import { MediaFileError } from './errors.js';
-import { mergeRaw, type OwnRawRecordings, type RawFile, type RawList } from './raw-recordings.js';
+import {
+  MAX_RAW_LISTED,
+  mergeRaw,
+  withLater,
+  type OwnRawRecordings,
+  type RawFile,
+  type RawList,
+} from './raw-recordings.js';
 import type { RawMix, RawMixOrder, RawPlace, RawQuery, RawRecordingStore } from './raw-recordings.js';
 import { perhapsOn, type RemoteFiles } from './remote-files.js';
 import type { ServedFile } from './served-file.js';
@@ -55,8 +62,10 @@ export class ClusterRawRecordings implements RawRecordingStore {
     await this.#removeAll(place, { own: () => local.remove(place), others: () => remote.removeRaw(place) });
   }
 
-  async mix(place: RawPlace, order: RawMixOrder): Promise<RawMix> {
+  async mix(place: RawPlace, asked: RawMixOrder): Promise<RawMix> {
     const { local, remote } = this.#options;
+    const { recordings } = await this.list('cluster', { roomId: place.roomId, limit: MAX_RAW_LISTED });
+    const order = withLater(asked, recordings, place);
     const own = await local.mix(place, order).catch((error: unknown) => error as Error);
     if (!(own instanceof Error)) return own;
     if (!isNotFound(own)) throw own;

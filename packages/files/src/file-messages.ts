@@ -19,7 +19,7 @@ import {
   type Shapes,
 } from '@bloom/actors';
 import type { MediaFileErrorCode } from './errors.js';
-import { MAX_RAW_LISTED, MIX_LAYOUTS, MIX_STATES, RAW_STATES } from './raw-recordings.js';
+import { MAX_LATER, MAX_RAW_LISTED, MIX_LAYOUTS, MIX_STATES, RAW_STATES } from './raw-recordings.js';
 import type { RawFile, RawList, RawMix, RawMixOrder, RawPlace, RawQuery, RawRecording } from './raw-recordings.js';
 import type { BlockingPosition } from './stores.js';
 
@@ -137,6 +137,7 @@ const order = {
       endpoint: optional(text()),
     }),
   ),
+  later: optional(list(text(100), MAX_LATER)),
 };
 const rawRecording: Shape<RawRecording> = object({
   ...place,
@@ -148,6 +149,7 @@ const rawRecording: Shape<RawRecording> = object({
   bytes: count,
   startedAt: number,
   uploadedAt: nullable(number),
+  continues: optional(text(100)),
   mix: optional(mix),
   isHere: flag,
 }) as Shape<RawRecording>;

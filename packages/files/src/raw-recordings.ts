@@ -1,3 +1,4 @@
+import { MediaFileError } from './errors.js';
 import type { ServedFile } from './served-file.js';
 
 export const RAW_STATES = ['recording', 'finished', 'uploading', 'uploaded', 'failed'] as const;
@@ -46,6 +47,8 @@ export interface RawMixOrder {
     bucket: string;
     endpoint?: string;
   };
+  /** Parts that continue the recording on other nodes, in order; found by the node that was asked. */
+  later?: readonly string[];
 }
 
 export interface RawRecording extends RawPlace {
@@ -62,6 +65,8 @@ export interface RawRecording extends RawPlace {
   startedAt: number;
   /** Unix milliseconds; null until the upload is complete. */
   uploadedAt: number | null;
+  /** Name of the part that it continues, because the room has moved to its node. */
+  continues?: string;
   /** Present once somebody has asked for a mix. */
   mix?: RawMix;
   /** The node is recording, uploading or mixing it, so it knows better than others with the same directory. */
@@ -128,9 +133,40 @@ export function aloneRaw(own: OwnRawRecordings): RawRecordingStore {
     list: async (_scope, query) => ({ ...(await own.list(query)), unreachable: [] }),
     open: (file) => own.open(file),
     remove: (place) => own.remove(place),
-    mix: (place, order) => own.mix(place, order),
+    mix: async (place, order) => {
+      const { recordings } = await own.list({ roomId: place.roomId, limit: MAX_RAW_LISTED });
+
+      return own.mix(place, withLater(order, recordings, place));
+    },
     removeMix: (place) => own.removeMix(place),
   };
+}
+
+/** Maximum number of parts that continue a recording. */
+export const MAX_LATER = 99;
+
+/**
+ * Adds the parts that continue the recording, found in a list of its room's recordings.
+ * @throws MediaFileError IN_PROGRESS while one of them is being recorded
+ */
+export function withLater(order: RawMixOrder, recordings: readonly RawRecording[], place: RawPlace): RawMixOrder {
+  const nextOf = new Map<string, RawRecording>();
+  for (const recording of recordings) {
+    const { roomId, continues } = recording;
+    if (roomId === place.roomId && continues !== undefined) nextOf.set(continues, recording);
+  }
+  const later = new Set<string>();
+  for (let next = nextOf.get(place.part); next !== undefined; next = nextOf.get(next.part)) {
+    const { part, state } = next;
+    if (part === place.part || later.has(part) || later.size >= MAX_LATER) break;
+    if (state === 'recording') {
+      const what = `Recording ${place.roomId}/${place.part}`;
+      throw new MediaFileError('IN_PROGRESS', `${what} goes on in ${part}, which is still being recorded`);
+    }
+    later.add(part);
+  }
+
+  return later.size === 0 ? order : { ...order, later: [...later] };
 }
 
 /** Merges the lists of several nodes. A recording that several of them have is listed once. */

@@ -3,7 +3,7 @@ import { ComponentError } from '../errors.js';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
 import type { FromMixer, MixJob, MixPicture } from './mix-protocol.js';
-import { readRecordingFolder } from './recording-folder.js';
+import { readRecording } from './recording-folder.js';
 
 /** Base usage is 110 MiB, plus whatever its decoders share. */
 const MEMORY_MIB = 1_024;
@@ -13,8 +13,11 @@ const MAX_WIDTH = 3_840;
 const MAX_HEIGHT = 2_160;
 
 export interface MixRecordingOptions {
-  /** Directory of a finished recording, with `report.json` and the files it lists. */
-  directory: string;
+  /**
+   * Directory of a finished recording, with `report.json` and the files it lists. If its room has moved, those of all
+   * parts in order, each named after its part.
+   */
+  directories: readonly string[];
   /** MP4 file to create; must not exist yet. */
   output: string;
   /** Default: a grid of 1280x720. Sides are even, 64 to 3840 wide and 64 to 2160 high. */
@@ -38,13 +41,13 @@ export interface MixedRecording {
 
 /**
  * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
- * report. Runs in a forked process at the lowest priority; a failure leaves nothing behind.
+ * report. Between parts, the time that the room needed to move is black and silent. Runs in a forked process at the lowest priority; a failure leaves nothing behind.
  * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture and when aborted
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
-  const { directory, output } = options;
+  const { directories, output } = options;
   const picture = pictureOf(options.picture ?? {});
-  const { tracks, durationMs } = await readRecordingFolder(directory);
+  const { tracks, durationMs } = await readRecording(directories);
   const exists = await access(output).then(
     () => true,
     () => false,

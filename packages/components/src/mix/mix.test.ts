@@ -10,7 +10,7 @@ import { Processes } from '@bloom/processes';
 import { h264Frames, opusFrames } from '../file/frames.js';
 import { H264Container, OpusContainer, type TrackContainer } from '../recording/track-container.js';
 import { mixRecording } from './mix-recording.js';
-import { readRecordingFolder } from './recording-folder.js';
+import { readRecording } from './recording-folder.js';
 
 // These tests run real encoders, which are slow on a busy machine.
 jest.setTimeout(120_000);
@@ -106,7 +106,12 @@ whereItMixes('mixed recording [needs node-av]', () => {
     await writeReport();
     const output = join(folder, 'out.mp4');
     const shares: number[] = [];
-    const made = await mixRecording({ directory, output, entry, onProgress: (share) => shares.push(share) });
+    const made = await mixRecording({
+      directories: [directory],
+      output,
+      entry,
+      onProgress: (share) => shares.push(share),
+    });
 
     expect(made.tracks).toBe(3);
     const { streams, duration } = await probe(output);
@@ -139,12 +144,45 @@ whereItMixes('mixed recording [needs node-av]', () => {
     }
     await writeReport();
     const output = join(folder, 'out.mp4');
-    await mixRecording({ directory, output, entry, picture: { layout: 'speaker', width: 640, height: 360 } });
+    await mixRecording({
+      directories: [directory],
+      output,
+      entry,
+      picture: { layout: 'speaker', width: 640, height: 360 },
+    });
     expect((await probe(output)).streams[0]).toMatchObject({ width: 640, height: 360 });
     expect(await colourAt(output, 2, [0.4, 0.5])).toBe('red');
     expect(await colourAt(output, 2, [0.9, 0.5])).toBe('blue');
     expect(await colourAt(output, 7, [0.4, 0.5])).toBe('blue');
     expect(await colourAt(output, 7, [0.9, 0.5])).toBe('red');
+  });
+
+  test('is one movie of all parts of a room that has moved, dark and silent in between', async () => {
+    const parts = ['part_a', 'part_b'].map((name) => join(folder, name));
+    for (const [i, part] of parts.entries()) {
+      directory = part;
+      tracks = {};
+      await mkdir(part);
+      await record(`ann${i}`, { kind: 'video', offsetMs: 0 }, plain(i === 0 ? 'red' : 'blue', 2));
+      await record(`mic${i}`, { kind: 'audio', offsetMs: 0 }, tone(440, 2));
+      const continues = i === 0 ? {} : { continues: { part: 'part_a', gap: 1.5e9 } };
+      await writeReport({ start_time: new Date(3_500 * i).toISOString(), ...continues, tracks });
+    }
+    const output = join(folder, 'out.mp4');
+    const made = await mixRecording({ directories: parts, output, entry });
+    expect(made.tracks).toBe(4);
+    expect(Math.abs((await probe(output)).duration - 5.5)).toBeLessThan(0.1);
+    expect(await colourAt(output, 1.9, [0.5, 0.5])).toBe('red');
+    expect(await colourAt(output, 2.1, [0.5, 0.5])).toBe('black');
+    expect(await colourAt(output, 3.4, [0.5, 0.5])).toBe('black');
+    expect(await colourAt(output, 3.6, [0.5, 0.5])).toBe('blue');
+    const loudness = async (from: number): Promise<number> => {
+      const filter = `atrim=${from}:${from + 1},volumedetect`;
+      const { stderr } = await run('ffmpeg', ['-i', output, '-af', filter, '-vn', '-f', 'null', '-']);
+      return Number(/max_volume: (\S+) dB/.exec(stderr)?.[1]);
+    };
+    expect(await loudness(2.25)).toBeLessThan(-60);
+    expect(await loudness(4)).toBeGreaterThan(-30);
   });
 
   test.each([{ width: 1_281 }, { width: 0 }, { height: 2_162 }, { width: Number.NaN }, { layout: 'pile' as 'grid' }])(
@@ -153,7 +191,9 @@ whereItMixes('mixed recording [needs node-av]', () => {
       await record('ann', { kind: 'audio', offsetMs: 0 }, tone(440, 1));
       await writeReport();
       const output = join(folder, 'out.mp4');
-      await expect(mixRecording({ directory, output, entry, picture })).rejects.toMatchObject({ code: 'MIX_FAILED' });
+      await expect(mixRecording({ directories: [directory], output, entry, picture })).rejects.toMatchObject({
+        code: 'MIX_FAILED',
+      });
     },
   );
 
@@ -167,12 +207,12 @@ whereItMixes('mixed recording [needs node-av]', () => {
       if (share > 0) ending.abort();
     };
     await expect(
-      mixRecording({ directory, output, entry, onProgress, processes, signal: ending.signal }),
+      mixRecording({ directories: [directory], output, entry, onProgress, processes, signal: ending.signal }),
     ).rejects.toMatchObject({ code: 'MIX_FAILED', message: expect.stringContaining('it was cancelled') });
     expect(processes.counts).toMatchObject({ running: 0, waiting: 0 });
     expect((await readdir(folder)).filter((name) => name.startsWith('out'))).toEqual([]);
     await expect(
-      mixRecording({ directory, output, entry, processes, signal: AbortSignal.abort() }),
+      mixRecording({ directories: [directory], output, entry, processes, signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: 'MIX_FAILED' });
   });
 
@@ -184,7 +224,7 @@ whereItMixes('mixed recording [needs node-av]', () => {
     await record('mic', { kind: 'audio', offsetMs: 900 }, lavfi(beep, 4));
     await writeReport();
     const output = join(folder, 'out.mp4');
-    await mixRecording({ directory, output, entry });
+    await mixRecording({ directories: [directory], output, entry });
     const raw = (...args: string[]): Promise<Buffer> =>
       run('ffmpeg', ['-v', 'error', '-i', output, ...args, '-'], { encoding: 'buffer', maxBuffer: 1e9 }).then(
         ({ stdout }) => stdout,
@@ -210,7 +250,7 @@ whereItMixes('mixed recording [needs node-av]', () => {
     await record('bob', { kind: 'audio', offsetMs: 1_000 }, tone(880, 2));
     await writeReport();
     const output = join(folder, 'out.mp4');
-    await mixRecording({ directory, output, entry });
+    await mixRecording({ directories: [directory], output, entry });
     const { streams, duration } = await probe(output);
     expect(streams.map(({ codec_name }) => codec_name)).toEqual(['aac']);
     expect(Math.abs(duration - 3)).toBeLessThan(0.1);
@@ -220,17 +260,21 @@ whereItMixes('mixed recording [needs node-av]', () => {
     await record('ann', { kind: 'audio', offsetMs: 0 }, tone(440, 1));
     await writeReport();
     await writeFile(join(folder, 'out.mp4'), 'mine');
-    await expect(mixRecording({ directory, output: join(folder, 'out.mp4'), entry })).rejects.toMatchObject({
+    await expect(
+      mixRecording({ directories: [directory], output: join(folder, 'out.mp4'), entry }),
+    ).rejects.toMatchObject({
       code: 'MIX_FAILED',
       message: expect.stringContaining('already exists'),
     });
     const output = join(folder, 'other.mp4');
     await writeFile(join(directory, 'ann.ogg'), 'no sound at all');
-    await expect(mixRecording({ directory, output, entry })).rejects.toMatchObject({
+    await expect(mixRecording({ directories: [directory], output, entry })).rejects.toMatchObject({
       code: 'MIX_FAILED',
       message: expect.stringContaining('there is no Opus stream'),
     });
-    await expect(mixRecording({ directory, output: join(folder, 'nowhere', 'a.mp4'), entry })).rejects.toMatchObject({
+    await expect(
+      mixRecording({ directories: [directory], output: join(folder, 'nowhere', 'a.mp4'), entry }),
+    ).rejects.toMatchObject({
       code: 'MIX_FAILED',
     });
     expect((await readdir(folder)).filter((name) => /other|part$|nowhere/.test(name))).toEqual(['part']);
@@ -249,7 +293,7 @@ describe('the directory of a recording', () => {
   };
   const read = async (): Promise<string> => {
     try {
-      await readRecordingFolder(directory);
+      await readRecording([directory]);
     } catch (error) {
       const { code, message } = error as { code: string; message: string };
       return `${code} ${message}`;
@@ -269,7 +313,7 @@ describe('the directory of a recording', () => {
       end_timestamp: 450_000,
     };
     await writeReport({ tracks: { 'a.ogg': { ...track, origin: 'ann' }, 'b.mp4': video } });
-    expect(await readRecordingFolder(directory)).toEqual({
+    expect(await readRecording([directory])).toEqual({
       durationMs: 5_000,
       tracks: [
         { path: join(directory, 'b.mp4'), kind: 'video', origin: 'b.mp4', startMs: 0 },

@@ -17,33 +17,45 @@ export interface RecordedTrack {
   startMs: number;
 }
 
-export interface RecordingFolder {
+export interface Recording {
   /** Ordered by start. */
   tracks: RecordedTrack[];
-  /** Length given in the report; the files may differ. */
+  /** Length given in the reports; the files may differ. */
   durationMs: number;
 }
 
+/** What one node has recorded: all of a recording, or a part of one whose room has moved. */
+interface RecordedPart {
+  directory: string;
+  tracks: (RecordedTrack & { endMs: number })[];
+  /** End of the last track, from the start of the part. */
+  endMs: number;
+  /** Unix milliseconds by the clock of its node; NaN if the report does not say. */
+  startedAtMs: number;
+  continues: Record<string, unknown> | undefined;
+}
+
+/** Longest time without any track that is shown between two parts: the clocks of their nodes may differ. */
+const MAX_GAP_MS = 10 * 60_000;
+
 /**
- * Reads the tracks listed in `report.json` with their offsets.
+ * Reads the tracks that `report.json` lists with their offsets, from the directories of the parts of one recording in
+ * order, each named after its part.
  * @throws ComponentError `BAD_RECORDING`
  */
-export async function readRecordingFolder(directory: string): Promise<RecordingFolder> {
-  const path = join(directory, REPORT_FILE);
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw bad(`${path} cannot be read: is this the directory of a finished recording?`, cause);
-  });
-  const tracks: (RecordedTrack & { endMs: number })[] = [];
-  for (const [file, entry] of Object.entries(tracksOf(text, path))) {
-    const track = trackOf(directory, file, entry);
-    const size = await stat(track.path).then(
-      (found) => (found.isFile() ? found.size : 0),
-      () => 0,
-    );
-    if (size === 0) throw bad(`${path} lists ${file}, which is missing or empty`);
-    tracks.push(track);
+export async function readRecording(directories: readonly string[]): Promise<Recording> {
+  const tracks: RecordedPart['tracks'] = [];
+  let before: RecordedPart | undefined;
+  let beginMs = 0;
+  for (const directory of directories) {
+    const part = await readPart(directory);
+    if (before !== undefined) beginMs += lengthOf(before, part);
+    for (const track of part.tracks) {
+      tracks.push({ ...track, startMs: beginMs + track.startMs, endMs: beginMs + track.endMs });
+    }
+    before = part;
   }
-  if (tracks.length === 0) throw bad(`${path} lists no track`);
+  if (before === undefined) throw bad('no directory of a recording is given');
   const sorted = tracks.toSorted((a, b) => a.startMs - b.startMs || a.path.localeCompare(b.path));
   const firstMs = sorted[0]!.startMs;
 
@@ -53,7 +65,46 @@ export async function readRecordingFolder(directory: string): Promise<RecordingF
   };
 }
 
-function tracksOf(text: string, path: string): Record<string, unknown> {
+/** Returns the time from the start of a part to that of the next one. */
+function lengthOf(part: RecordedPart, next: RecordedPart): number {
+  const before = basename(part.directory);
+  const path = join(next.directory, REPORT_FILE);
+  if (next.continues?.['part'] !== before) throw bad(`${path} does not continue ${before}`);
+  const lengthMs = next.startedAtMs - part.startedAtMs;
+  const byClocks = Number.isFinite(lengthMs) ? lengthMs : part.endMs + number(next.continues, 'gap', path) / 1e6;
+
+  return Math.min(Math.max(byClocks, part.endMs), part.endMs + MAX_GAP_MS);
+}
+
+async function readPart(directory: string): Promise<RecordedPart> {
+  const path = join(directory, REPORT_FILE);
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw bad(`${path} cannot be read: is this the directory of a finished recording?`, cause);
+  });
+  const report = reportIn(text, path);
+  const tracks: RecordedPart['tracks'] = [];
+  for (const [file, entry] of Object.entries(report.tracks)) {
+    const track = trackOf(directory, file, entry);
+    const size = await stat(track.path).then(
+      (found) => (found.isFile() ? found.size : 0),
+      () => 0,
+    );
+    if (size === 0) throw bad(`${path} lists ${file}, which is missing or empty`);
+    tracks.push(track);
+  }
+  if (tracks.length === 0) throw bad(`${path} lists no track`);
+  const { continues, start_time: startTime } = report;
+
+  return {
+    directory,
+    tracks,
+    endMs: Math.max(...tracks.map(({ endMs }) => endMs)),
+    startedAtMs: typeof startTime === 'string' ? Date.parse(startTime) : Number.NaN,
+    continues: isObject(continues) ? continues : undefined,
+  };
+}
+
+function reportIn(text: string, path: string): Record<string, unknown> & { tracks: Record<string, unknown> } {
   let report: unknown;
   try {
     report = JSON.parse(text);
@@ -63,7 +114,7 @@ function tracksOf(text: string, path: string): Record<string, unknown> {
   const tracks = isObject(report) ? report['tracks'] : undefined;
   if (!isObject(tracks)) throw bad(`${path} has no "tracks"`);
 
-  return tracks;
+  return { ...(report as Record<string, unknown>), tracks };
 }
 
 function trackOf(directory: string, file: string, entry: unknown): RecordedTrack & { endMs: number } {

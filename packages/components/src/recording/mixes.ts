@@ -1,8 +1,7 @@
-import { readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Log } from '@bloom/log';
 import type { Processes } from '@bloom/processes';
-import { RoomError } from '@bloom/rooms';
 import { type Clock, sleep } from '@bloom/time';
 import pLimit from 'p-limit';
 import { nativeInstalled } from '../av/native.js';
@@ -10,25 +9,20 @@ import { ComponentError } from '../errors.js';
 import { makeFolder } from '../make-folder.js';
 import type { MixPicture } from '../mix/mix-protocol.js';
 import { mixRecording, pictureOf } from '../mix/mix-recording.js';
-import { openStore, type S3Target, withoutAddress } from '../s3/object-store.js';
+import { type S3Target, withoutAddress } from '../s3/object-store.js';
 import { keyOf, Uploader, type UploaderOptions } from '../s3/upload-files.js';
-import { freeBytes, shortage } from './free-space.js';
-import { fetchTracks, linkTracks } from './mix-tracks.js';
-import { readMark } from './part-mark.js';
+import { MixSource } from './mix-source.js';
 import { type FoundMix, isActive, type ListedMix, listedMix, MIX_FILE } from './part-mix.js';
 import type { MixNote, MixNotes, PartMixes } from './part-mix.js';
 import type { PartName } from './part-notes.js';
-import type { StoredPlace, UploadNotes } from './part-outcome.js';
+import type { UploadNotes } from './part-outcome.js';
 import type { PartState } from './part-state.js';
 import { THIS_WRITER } from './part-writer.js';
-import { bytesIn, PART_NAME } from './parts.js';
-import { REPORT_FILE } from './report.js';
-import { prefixOf, type RequestCredentials, targetOf, type UploadDefaults } from './upload-target.js';
+import { PART_NAME } from './parts.js';
+import { type RequestCredentials, targetOf, type UploadDefaults } from './upload-target.js';
 
 /** Mixes that may wait for the one at work. */
 export const MAX_WAITING_MIXES = 16;
-/** Time limit for the tracks of an uploaded recording to arrive. */
-const FETCH_MS = 4 * 3_600_000;
 /** Pauses between the attempts to upload a mix. */
 const RETRY_MS = [5_000, 30_000];
 const MAX_REASON = 500;
@@ -38,6 +32,8 @@ export interface MixOrder {
   picture: Partial<MixPicture>;
   /** Where to fetch the tracks and upload the mix; undefined = as the environment says. */
   credentials?: RequestCredentials;
+  /** Parts that continue the recording where its room moved, in order. Earlier ones are known by its report. */
+  later?: readonly string[];
 }
 
 export interface MixesOptions extends UploadDefaults {
@@ -60,6 +56,7 @@ export interface MixesOptions extends UploadDefaults {
 
 interface Job {
   readonly part: PartName;
+  readonly later: readonly string[];
   readonly target: S3Target | null;
   /** The credentials came with the request: their endpoint is never shown or logged. */
   readonly byRequest: boolean;
@@ -85,12 +82,14 @@ export class Mixes implements PartMixes {
   readonly #running = new Set<Promise<void>>();
   readonly #turn = pLimit(1);
   readonly #uploader: Uploader;
+  readonly #source: MixSource;
   #isClosing = false;
 
   constructor(options: MixesOptions) {
     this.#options = options;
     const { open } = options;
     this.#uploader = new Uploader(open === undefined ? {} : { open });
+    this.#source = new MixSource(options);
   }
 
   /**
@@ -107,7 +106,7 @@ export class Mixes implements PartMixes {
     if (state === undefined) return undefined;
     const what = `Recording ${part.roomId}/${part.name}`;
     if (state === 'recording') throw new ComponentError('IN_PROGRESS', `${what} is still being recorded`);
-    await this.#checkSource(part, target, state);
+    await this.#source.check(part, target, state);
     if (!nativeInstalled()) {
       throw new ComponentError('NATIVE_FAILED', 'node-av, which decodes and encodes, is not installed on this node');
     }
@@ -121,6 +120,7 @@ export class Mixes implements PartMixes {
     }
     const job: Job = {
       part,
+      later: order.later ?? [],
       target,
       byRequest: order.credentials !== undefined,
       cancelled: new AbortController(),
@@ -183,7 +183,7 @@ export class Mixes implements PartMixes {
       if (await this.#isOurs(job)) await notes.touch(job.part, clock.wall());
       else this.#drop(job);
       const isWriting = job.note.state === 'fetching' || job.note.state === 'mixing';
-      const short = isWriting ? await this.#shortage(0) : undefined;
+      const short = isWriting ? await this.#source.shortage(0) : undefined;
       if (short !== undefined) job.cancelled.abort(short);
     }
   }
@@ -197,18 +197,6 @@ export class Mixes implements PartMixes {
     await sleep(timeoutMs, { clock: this.#options.clock, signal: done.signal });
   }
 
-  /** Checks that the tracks can be read. */
-  async #checkSource(part: PartName, target: S3Target | null, state: PartState): Promise<void> {
-    const what = `Recording ${part.roomId}/${part.name}`;
-    const note = await this.#options.uploaded.read(part);
-    if (note !== undefined) return void checkStore(what, note.stored, target);
-    const hasReport = await exists(join(this.#directoryOf(part), REPORT_FILE));
-    // A failed one without a report stays so.
-    if (!hasReport && state !== 'failed') {
-      throw new ComponentError('IN_PROGRESS', `${what} is being completed after a crash; it will take a minute`);
-    }
-  }
-
   async #run(job: Job): Promise<void> {
     const { log, clock, processes, mixerEntry } = this.#options;
     const { part, note } = job;
@@ -220,12 +208,22 @@ export class Mixes implements PartMixes {
       await this.#become(job, { state: 'mixing' });
       await rm(work, { recursive: true, force: true });
       await makeFolder(work);
-      await this.#gather(job, work);
+      const directories = await this.#source.gather(
+        {
+          ...job,
+          signal,
+          fetching: () => this.#become(job, { state: 'fetching' }),
+          onProgress: (share) => {
+            job.progress = share;
+          },
+        },
+        work,
+      );
       await this.#become(job, { state: 'mixing' });
       const { layout, width, height } = note;
       const output = join(work, MIX_FILE);
       const { durationMs, tracks } = await mixRecording({
-        directory: work,
+        directories,
         output,
         picture: { layout, width, height },
         processes,
@@ -264,58 +262,6 @@ export class Mixes implements PartMixes {
     await rmdir(dirname(work)).catch(() => undefined);
   }
 
-  /** Brings the tracks into the directory `work`. */
-  async #gather(job: Job, work: string): Promise<void> {
-    const { uploaded } = this.#options;
-    const { part, target } = job;
-    if ((await uploaded.read(part)) === undefined) {
-      const directory = this.#directoryOf(part);
-      const files = await readdir(directory).catch(() => []);
-      // Of the movie: the tracks are linked.
-      await this.#reserve(await bytesIn(directory, files));
-      await linkTracks(directory, work);
-    }
-    const note = await uploaded.read(part);
-    if (note === undefined) return;
-    // An upload may have removed some of the files meanwhile.
-    await rm(work, { recursive: true, force: true });
-    await makeFolder(work);
-    const store = checkStore(`Recording ${part.roomId}/${part.name}`, note.stored, target);
-    // Of the tracks and the movie.
-    await this.#reserve(2 * note.bytes);
-    await this.#become(job, { state: 'fetching' });
-    const overdue = new AbortController();
-    const { clock, open = openStore } = this.#options;
-    const timer = clock.setTimeout(() => overdue.abort(), FETCH_MS);
-    const bucket = await open(store);
-    try {
-      const prefix = note.stored?.prefix ?? prefixOf(this.#options.pathPrefix, null);
-      await fetchTracks(bucket, work, {
-        keyOf: (file) => keyOf(prefix, part.roomId, part.name, file),
-        bytes: note.bytes,
-        signal: AbortSignal.any([job.cancelled.signal, overdue.signal]),
-        onProgress: (share) => {
-          job.progress = share;
-        },
-      });
-    } finally {
-      clock.clearTimeout(timer);
-      bucket.close();
-    }
-  }
-
-  /** @throws ComponentError `MIX_FAILED` unless the disk has space for so many bytes */
-  async #reserve(bytes: number): Promise<void> {
-    const short = await this.#shortage(bytes);
-    if (short !== undefined) throw short;
-  }
-
-  async #shortage(bytes: number): Promise<ComponentError | undefined> {
-    const { directory, freeBytes: free = freeBytes } = this.#options;
-    // A system that does not say must not end mixes.
-    return shortage(await free(directory).catch(() => Number.POSITIVE_INFINITY), bytes);
-  }
-
   /** Moves the movie beside the tracks. */
   async #publish(job: Job, output: string): Promise<void> {
     const directory = this.#directoryOf(job.part);
@@ -339,7 +285,7 @@ export class Mixes implements PartMixes {
     const { part, target } = job;
     if (target === null) return this.#become(job, { ...made, state: 'finished', endedAt: clock.wall() });
     await this.#become(job, { ...made, state: 'uploading' });
-    const key = keyOf(await this.#prefixOf(part, target), part.roomId, part.name, MIX_FILE);
+    const key = keyOf(await this.#source.prefixOf(part, target), part.roomId, part.name, MIX_FILE);
     const path = join(this.#directoryOf(part), MIX_FILE);
     const { signal } = job.cancelled;
     for (const retryMs of [...RETRY_MS, undefined]) {
@@ -357,13 +303,6 @@ export class Mixes implements PartMixes {
       await this.#uploader.remove(target, [key]);
       throw error;
     }
-  }
-
-  /** Returns the prefix of the recording's objects. */
-  async #prefixOf(part: PartName, { bucket }: S3Target): Promise<string> {
-    const stored = (await this.#options.uploaded.read(part))?.stored ?? (await readMark(this.#directoryOf(part)));
-
-    return stored?.bucket === bucket ? stored.prefix : prefixOf(this.#options.pathPrefix, null);
   }
 
   /** @throws Error when the job is no longer wanted */
@@ -441,30 +380,10 @@ export class Mixes implements PartMixes {
   }
 }
 
-/**
- * Returns the store of an uploaded recording, whose place notes of earlier releases do not say.
- * @throws RoomError `INVALID_OPTIONS` when the credentials are not those of its bucket
- */
-function checkStore(what: string, stored: StoredPlace | undefined, target: S3Target | null): S3Target {
-  const isThere = target !== null && (stored === undefined || stored.bucket === target.bucket);
-  if (isThere) return target;
-  throw new RoomError(
-    'INVALID_OPTIONS',
-    `${what} was uploaded to a bucket for which this node has no credentials: send them with the request`,
-  );
-}
-
 function keyIn({ roomId, name }: PartName): string {
   return `${name} ${roomId}`;
 }
 
 function nameIn(directory: string, path: string): string {
   return path.replace(`${directory}/`, '');
-}
-
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -18,6 +18,8 @@ export interface UploadNote {
   uploadedAt: number;
   /** Where its objects are; undefined in notes of earlier releases. */
   stored?: StoredPlace;
+  /** Name of the part that it continues. */
+  continues?: string;
 }
 
 export interface StoredPlace {
@@ -34,13 +36,21 @@ export class UploadNotes extends PartNotes<UploadNote> {
 }
 
 function uploadNoteIn(value: Readonly<Record<string, unknown>>): UploadNote | undefined {
-  const { tracks, seconds, bytes, startedAt, uploadedAt, stored } = value;
+  const { tracks, seconds, bytes, startedAt, uploadedAt, stored, continues } = value;
   if (!isCount(tracks) || !isCount(seconds) || !isCount(bytes)) return undefined;
   if (!isCount(startedAt) || !isCount(uploadedAt)) return undefined;
   const { bucket, prefix } = (stored ?? {}) as Partial<StoredPlace>;
   const isPlace = typeof bucket === 'string' && typeof prefix === 'string';
 
-  return { tracks, seconds, bytes, startedAt, uploadedAt, ...(isPlace ? { stored: { bucket, prefix } } : {}) };
+  return {
+    tracks,
+    seconds,
+    bytes,
+    startedAt,
+    uploadedAt,
+    ...(isPlace ? { stored: { bucket, prefix } } : {}),
+    ...(typeof continues === 'string' ? { continues } : {}),
+  };
 }
 
 /** Never rejects: on a full disk, the part counts as finished. */

@@ -33,6 +33,8 @@ export interface ListedPart {
   startedAt: number;
   /** Unix milliseconds; null until the upload is complete. */
   uploadedAt: number | null;
+  /** Name of the part that it continues, which another node has recorded. */
+  continues?: string;
   /** Present once somebody has asked for it. */
   mix?: ListedMix;
   /** This node is recording, uploading or mixing it, so it knows better than others. */
@@ -195,6 +197,7 @@ export class Parts {
       ownBucket,
     });
     const share = progress(directory);
+    const continues = report?.continues?.part;
 
     return {
       ...place,
@@ -204,6 +207,7 @@ export class Parts {
       bytes: await bytesIn(directory, names),
       startedAt: startOf(part.name),
       uploadedAt: null,
+      ...(typeof continues === 'string' ? { continues } : {}),
       isHere: doing !== undefined,
     };
   }

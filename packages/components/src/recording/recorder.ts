@@ -138,9 +138,17 @@ export class Recorder implements Component {
   }
 
   progress(): ComponentProgress {
+    const paused = this.#pauses.isPaused;
+    const isEmpty = this.#recorders.every(({ bytes }) => bytes === 0);
+    const former = this.#options.host.resumed?.progress;
+    // An empty part is removed at its end, so the next one continues the part before it.
+    if (isEmpty && former?.part !== undefined && former.atMs !== undefined) {
+      return { part: former.part, paused, atMs: former.atMs };
+    }
+
     return {
-      ...(this.#part === undefined ? {} : { part: this.#part.name }),
-      paused: this.#pauses.isPaused,
+      ...(this.#part === undefined || isEmpty ? {} : { part: this.#part.name }),
+      paused,
       atMs: this.#options.clock.wall(),
     };
   }

@@ -161,6 +161,7 @@ export class RecordingService {
       startedAt: startOf(name),
       uploadedAt: this.#clock.wall(),
       ...(stored.prefix.length > MAX_PREFIX ? {} : { stored }),
+      ...(report?.continues === undefined ? {} : { continues: report.continues.part }),
     };
     await this.#notes.write({ roomId, name }, note).catch((error: unknown) => {
       this.#options.log.warn('recording.upload_not_noted', { roomId, part: name, error });

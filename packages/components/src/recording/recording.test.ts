@@ -271,6 +271,7 @@ describe('a recording', () => {
 
   test('says in its report where it goes on after its room has moved, and stays paused', async () => {
     const before = await record(received('a', 'audio'));
+    await room.frame('a', { data: opusPacket(1) });
     before.recorder.setPaused(true);
     const progress = before.recorder.progress();
     await before.recorder.close();
@@ -286,6 +287,19 @@ describe('a recording', () => {
     expect(report.continues?.part).toBe(progress.part);
     expect(report.continues?.gap).toBeGreaterThanOrEqual(1_500e6);
     expect(report.pauses).toHaveLength(1);
+  });
+
+  test('continues the part before an empty one, which is removed', async () => {
+    const progress = { part: 'part_2026-01-01T00-00-00.000Z', atMs: 7 };
+    const host = { ...room.host, resumed: { tracks: [], progress } };
+    const { recorder } = await recordWith({ host }, received('a', 'audio'));
+    expect(recorder.progress()).toEqual({ ...progress, paused: false });
+    await room.frame('a', { data: opusPacket(1) });
+    expect(recorder.progress().part).not.toBe(progress.part);
+    await recorder.close();
+    const empty = await record(received('b', 'audio'));
+    expect(empty.recorder.progress().part).toBeUndefined();
+    await empty.recorder.close();
   });
 
   test('leaves nothing behind when nothing was recorded', async () => {

@@ -1,0 +1,208 @@
+// Recordings of rooms that have moved: one movie of parts that lie on this node and in a bucket.
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { systemClock } from '@bloom/time';
+import S3rver from 's3rver';
+import { readRecording } from '../mix/recording-folder.js';
+import { openStore, type S3Target } from '../s3/object-store.js';
+import { RESERVE_BYTES } from './free-space.js';
+import { type Gathering, MAX_PARTS, MixSource, type MixSourceOptions } from './mix-source.js';
+import { UploadNotes } from './part-outcome.js';
+import { partName } from './recorder.js';
+
+jest.setTimeout(60_000);
+
+const BEGAN = Date.UTC(2026, 0, 2);
+/** Returns the name of the part that began so many seconds after the recording. */
+const at = (seconds: number): string => partName(BEGAN + 1_000 * seconds);
+const [first, second, third] = [at(0), at(20), at(40)];
+
+interface PartFiles {
+  continues?: unknown;
+  startedAt?: number;
+  /** Length of its only track, which begins with the part. */
+  seconds?: number;
+}
+
+function filesOf({ continues, startedAt, seconds = 10 }: PartFiles): Record<string, string> {
+  const track = { type: 'audio', encoding: 'OPUS', offset: 0, start_timestamp: 0, clock_rate: 48_000 };
+  const report = {
+    ...(startedAt === undefined ? {} : { start_time: new Date(BEGAN + 1_000 * startedAt).toISOString() }),
+    ...(continues === undefined ? {} : { continues: { part: continues, gap: 2e9 } }),
+    tracks: { 'a.ogg': { ...track, end_timestamp: seconds * 48_000 } },
+  };
+
+  return { 'a.ogg': 'sound', 'report.json': JSON.stringify(report) };
+}
+
+let base: string;
+let raw: string;
+let storage: string;
+let server: S3rver;
+let target: S3Target;
+let uploaded: UploadNotes;
+beforeAll(async () => {
+  storage = await mkdtemp(join(tmpdir(), 'bloom-parts-s3-'));
+  const configureBuckets = [{ name: 'calls', configs: [] }];
+  server = new S3rver({ address: '127.0.0.1', port: 0, silent: true, directory: storage, configureBuckets });
+  const endpoint = `http://127.0.0.1:${(await server.run()).port}`;
+  target = { endpoint, region: 'eu-central-1', bucket: 'calls', accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' };
+});
+afterAll(async () => {
+  await server.close();
+  await rm(storage, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'bloom-parts-'));
+  raw = join(base, 'raw_recordings');
+  uploaded = new UploadNotes(join(base, 'uploaded'));
+  await mkdir(join(base, 'work'));
+});
+afterEach(async () => {
+  await rm(base, { recursive: true, force: true });
+  await rm(join(storage, 'calls', 'all'), { recursive: true, force: true });
+});
+
+async function record(name: string, files: Record<string, string>, to = join(raw, 'kitchen', name)): Promise<string> {
+  await mkdir(to, { recursive: true });
+  for (const [file, content] of Object.entries(files)) await writeFile(join(to, file), content);
+
+  return to;
+}
+
+async function upload(name: string, files: Record<string, string>): Promise<void> {
+  const store = await openStore(target);
+  for (const [file, content] of Object.entries(files)) {
+    await writeFile(join(base, 'file'), content);
+    await store.put(`all/kitchen/${name}/${file}`, join(base, 'file'));
+  }
+  store.close();
+}
+
+/** Returns the names of the gathered parts in order. */
+async function gather(name: string, more: Partial<Gathering & MixSourceOptions> = {}): Promise<string[]> {
+  const source = new MixSource({
+    directory: raw,
+    uploaded,
+    pathPrefix: 'all',
+    clock: systemClock,
+    freeBytes: async () => 2 * RESERVE_BYTES,
+    ...more,
+  });
+  const work = join(base, 'work');
+  const { signal } = new AbortController();
+  const gathering = { later: [], target, signal, fetching: async () => undefined, onProgress: () => undefined };
+  const found = await source.gather({ part: { roomId: 'kitchen', name }, ...gathering, ...more }, work);
+
+  return found.map((directory) => directory.slice(work.length + 1));
+}
+
+describe('the tracks of a recording whose room has moved', () => {
+  test('are those of all parts, on this node and in the bucket, whichever part is asked for', async () => {
+    await upload(first, filesOf({}));
+    await record(second, filesOf({ continues: first }));
+    await upload(third, filesOf({ continues: second }));
+    expect(await gather(second, { later: [third] })).toEqual([first, second, third]);
+    for (const part of [first, second, third]) {
+      expect((await readdir(join(base, 'work', part))).toSorted()).toEqual(['a.ogg', 'report.json']);
+    }
+  });
+
+  test('are found in the bucket of an uploaded part, with its prefix', async () => {
+    await upload(first, filesOf({}));
+    await upload(second, filesOf({ continues: first }));
+    const stored = { bucket: 'calls', prefix: 'all' };
+    const note = { tracks: 1, seconds: 1, bytes: 1_000, startedAt: 1, uploadedAt: 2, stored };
+    await uploaded.write({ roomId: 'kitchen', name: second }, note);
+    expect(await gather(second, { pathPrefix: null })).toEqual([first, second]);
+  });
+
+  test('are not mixed without a part, which is named', async () => {
+    await record(second, filesOf({ continues: first }));
+    await expect(gather(second)).rejects.toMatchObject({
+      code: 'BAD_RECORDING',
+      message: expect.stringContaining(`${first}, a part of this recording, is not on this node`),
+    });
+    await rm(join(base, 'work'), { recursive: true });
+    await mkdir(join(base, 'work'));
+    await expect(gather(second, { target: null })).rejects.toMatchObject({
+      message: expect.stringContaining('no bucket is known'),
+    });
+  });
+
+  test('are not mixed while another node completes a part in a shared directory', async () => {
+    const { 'report.json': _none, ...tracks } = filesOf({});
+    await record(first, tracks);
+    await record(second, filesOf({ continues: first }));
+    await expect(gather(second)).rejects.toMatchObject({ message: expect.stringContaining('is not complete yet') });
+  });
+
+  test.each([
+    ['itself', second],
+    ['a path', '../../secret'],
+    ['no text', 7],
+  ])('are refused if a report continues %s', async (_what, continues) => {
+    await record(second, filesOf({ continues }));
+    await expect(gather(second)).rejects.toMatchObject({ code: 'BAD_RECORDING' });
+  });
+
+  test('are refused if reports continue each other in a circle, or more parts than a room moves', async () => {
+    await record(first, filesOf({ continues: second }));
+    await record(second, filesOf({ continues: first }));
+    await expect(gather(second)).rejects.toMatchObject({ code: 'BAD_RECORDING' });
+    for (let i = 0; i <= MAX_PARTS; i++) await record(at(100 + i), filesOf({ continues: at(99 + i) }));
+    await expect(gather(at(100 + MAX_PARTS))).rejects.toMatchObject({ code: 'BAD_RECORDING' });
+  });
+
+  test('are refused if the list of later parts names one twice, or a path', async () => {
+    for (const later of [[first], ['../kitchen']]) {
+      await rm(join(base, 'work'), { recursive: true });
+      await mkdir(join(base, 'work'));
+      await record(first, filesOf({}));
+      await expect(gather(first, { later })).rejects.toMatchObject({ code: 'BAD_RECORDING' });
+    }
+  });
+
+  test('are limited in bytes by the space on the disk', async () => {
+    await upload(first, filesOf({}));
+    await record(second, filesOf({ continues: first }));
+    await expect(gather(second, { freeBytes: async () => RESERVE_BYTES + 300 })).resolves.toBeDefined();
+    await rm(join(base, 'work'), { recursive: true });
+    await mkdir(join(base, 'work'));
+    let asked = 0;
+    const freeBytes = async (): Promise<number> => (asked++ === 0 ? 2 * RESERVE_BYTES : 20);
+    await expect(gather(second, { freeBytes })).rejects.toMatchObject({ code: 'DOWNLOAD_FAILED' });
+  });
+});
+
+describe('the places in time of parts', () => {
+  const startOf = async (...parts: PartFiles[]): Promise<number> => {
+    const names = [first, second];
+    const directories: string[] = [];
+    for (const [i, part] of parts.entries()) {
+      directories.push(await record(names[i]!, filesOf(part), join(base, 'work', names[i]!)));
+    }
+
+    return (await readRecording(directories)).tracks.at(-1)!.startMs;
+  };
+
+  test.each<[string, number | undefined, number]>([
+    ['follow the clocks of their nodes', 12.5, 12_500],
+    ['do not overlap if the clock of the second node is late', 4, 10_000],
+    ['are at most ten minutes apart if it is early', 100_000, 610_000],
+    ['follow the reported gap without the time of the second', undefined, 12_000],
+  ])('%s', async (_what, startedAt, startMs) => {
+    const later = startedAt === undefined ? {} : { startedAt };
+    expect(await startOf({ startedAt: 0 }, { continues: first, ...later })).toBe(startMs);
+  });
+
+  test('are unknown for parts that do not belong together', async () => {
+    await expect(startOf({ startedAt: 0 }, { continues: third, startedAt: 12 })).rejects.toMatchObject({
+      code: 'BAD_RECORDING',
+      message: expect.stringContaining(`does not continue ${first}`),
+    });
+    await expect(startOf({ startedAt: 0 }, { startedAt: 12 })).rejects.toMatchObject({ code: 'BAD_RECORDING' });
+  });
+});

@@ -1,0 +1,230 @@
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RoomError } from '@bloom/rooms';
+import type { Clock } from '@bloom/time';
+import { ComponentError } from '../errors.js';
+import { makeFolder } from '../make-folder.js';
+import { openStore, type S3Target } from '../s3/object-store.js';
+import { keyOf, type UploaderOptions } from '../s3/upload-files.js';
+import { freeBytes, shortage } from './free-space.js';
+import { fetchTracks, linkTracks } from './mix-tracks.js';
+import { readMark } from './part-mark.js';
+import type { PartName } from './part-notes.js';
+import type { StoredPlace, UploadNotes } from './part-outcome.js';
+import type { PartState } from './part-state.js';
+import { bytesIn, PART_NAME } from './parts.js';
+import { readReport, REPORT_FILE } from './report.js';
+import { prefixOf } from './upload-target.js';
+
+/** Time limit for the tracks of one uploaded part to arrive. */
+const FETCH_MS = 4 * 3_600_000;
+/** A recording has one part per move of its room. */
+export const MAX_PARTS = 100;
+
+export interface MixSourceOptions {
+  /** `raw_recordings` */
+  directory: string;
+  /** Notes about uploaded recordings. */
+  uploaded: UploadNotes;
+  pathPrefix: string | null;
+  clock: Clock;
+  open?: UploaderOptions['open'];
+  /** Returns the bytes that can still be written to the disk of a directory; defaults to the system's answer. */
+  freeBytes?(directory: string): Promise<number>;
+}
+
+/** A recording to gather. */
+export interface Gathering {
+  part: PartName;
+  /** Parts that continue it, in order. */
+  later: readonly string[];
+  target: S3Target | null;
+  signal: AbortSignal;
+  /** Called before tracks are fetched from the bucket. */
+  fetching(): Promise<void>;
+  /** Called with the share of a part's bytes that have arrived. */
+  onProgress(share: number): void;
+}
+
+/** Finds the tracks of recordings, on the disk or in their bucket. */
+export class MixSource {
+  readonly #options: MixSourceOptions;
+
+  constructor(options: MixSourceOptions) {
+    this.#options = options;
+  }
+
+  /** Checks that the tracks can be read. @throws ComponentError `IN_PROGRESS`, RoomError `INVALID_OPTIONS` */
+  async check(part: PartName, target: S3Target | null, state: PartState): Promise<void> {
+    const what = `Recording ${part.roomId}/${part.name}`;
+    const note = await this.#options.uploaded.read(part);
+    if (note !== undefined) return void checkStore(what, note.stored, target);
+    const hasReport = await exists(join(this.#directoryOf(part), REPORT_FILE));
+    // A failed one without a report stays so.
+    if (!hasReport && state !== 'failed') {
+      throw new ComponentError('IN_PROGRESS', `${what} is being completed after a crash; it will take a minute`);
+    }
+  }
+
+  /**
+   * Brings the tracks of a part, and of those before and after it, into directories below `work`. Returns the
+   * directories in order, each named after its part.
+   * @throws ComponentError `BAD_RECORDING` when one is missing, `MIX_FAILED`, `DOWNLOAD_FAILED`
+   */
+  async gather(gathering: Gathering, work: string): Promise<string[]> {
+    const { part, later } = gathering;
+    const first = await this.#bring(gathering, part, work);
+    const found = new Map([[part.name, first]]);
+    const before: string[] = [];
+    for (let at = first; ; ) {
+      const name = (await readReport(at))?.continues?.part;
+      if (name === undefined) break;
+      const isNew = typeof name === 'string' && PART_NAME.test(name) && !found.has(name);
+      if (!isNew || found.size >= MAX_PARTS) throw new ComponentError('BAD_RECORDING', `${at} continues no other part`);
+      at = await this.#bringOther(gathering, name, work);
+      found.set(name, at);
+      before.unshift(at);
+    }
+    const after: string[] = [];
+    for (const name of later) {
+      if (!PART_NAME.test(name) || found.has(name) || found.size >= MAX_PARTS) {
+        throw new ComponentError('BAD_RECORDING', `${name} cannot continue this recording`);
+      }
+      const at = await this.#bringOther(gathering, name, work);
+      found.set(name, at);
+      after.push(at);
+    }
+
+    return [...before, first, ...after];
+  }
+
+  /** Returns the prefix of the recording's objects. */
+  async prefixOf(part: PartName, { bucket }: S3Target): Promise<string> {
+    const stored = (await this.#options.uploaded.read(part))?.stored ?? (await readMark(this.#directoryOf(part)));
+
+    return stored?.bucket === bucket ? stored.prefix : prefixOf(this.#options.pathPrefix, null);
+  }
+
+  /** Returns why a mix that still writes so many bytes does not fit on the disk; undefined if it does. */
+  async shortage(bytes: number): Promise<ComponentError | undefined> {
+    return shortage(await this.#free(), bytes);
+  }
+
+  /** Brings the part that the caller has named. */
+  async #bring(gathering: Gathering, part: PartName, work: string): Promise<string> {
+    const { uploaded } = this.#options;
+    const to = join(work, part.name);
+    await makeFolder(to);
+    if ((await uploaded.read(part)) === undefined) {
+      const directory = this.#directoryOf(part);
+      const files = await readdir(directory).catch(() => []);
+      // Of the movie: the tracks are linked.
+      await this.#reserve(await bytesIn(directory, files));
+      await linkTracks(directory, to);
+    }
+    const note = await uploaded.read(part);
+    if (note === undefined) return to;
+    // An upload may have removed some of the files meanwhile.
+    await rm(to, { recursive: true, force: true });
+    await makeFolder(to);
+    const store = checkStore(`Recording ${part.roomId}/${part.name}`, note.stored, gathering.target);
+    const prefix = note.stored?.prefix ?? prefixOf(this.#options.pathPrefix, null);
+    // Of the tracks and the movie.
+    await this.#reserve(2 * note.bytes);
+    await this.#fetch(gathering, { part, to, store, prefix, bytes: note.bytes });
+
+    return to;
+  }
+
+  /** Brings an earlier or later part, which another node may have recorded and uploaded. */
+  async #bringOther(gathering: Gathering, name: string, work: string): Promise<string> {
+    const { part: asked, target } = gathering;
+    const part = { roomId: asked.roomId, name };
+    const isHere = await exists(this.#directoryOf(part));
+    if (isHere || (await this.#options.uploaded.read(part)) !== undefined) {
+      const to = await this.#bring(gathering, part, work);
+      if ((await readReport(to)) !== undefined) return to;
+      throw new ComponentError('BAD_RECORDING', `${name}, a part of this recording, is not complete yet`);
+    }
+    if (target === null) throw missing(name, 'and no bucket is known');
+    const to = join(work, name);
+    await makeFolder(to);
+    // All parts of a recording have the same options.
+    const prefix = await this.prefixOf(asked, target);
+    try {
+      await this.#fetch(gathering, { part, to, store: target, prefix, bytes: Math.floor((await this.#free()) / 2) });
+    } catch (error) {
+      const isMissing = error instanceof ComponentError && (error.cause as Error | undefined)?.name === 'NoSuchKey';
+      throw isMissing ? missing(name, `and not, or not whole, in the bucket ${target.bucket}`) : error;
+    }
+
+    return to;
+  }
+
+  async #fetch(
+    { signal, fetching, onProgress }: Gathering,
+    from: { part: PartName; to: string; store: S3Target; prefix: string; bytes: number },
+  ): Promise<void> {
+    const { clock, open = openStore } = this.#options;
+    const { part, to, store, prefix, bytes } = from;
+    await fetching();
+    const overdue = new AbortController();
+    const timer = clock.setTimeout(() => overdue.abort(), FETCH_MS);
+    const bucket = await open(store);
+    try {
+      await fetchTracks(bucket, to, {
+        keyOf: (file) => keyOf(prefix, part.roomId, part.name, file),
+        bytes,
+        signal: AbortSignal.any([signal, overdue.signal]),
+        onProgress,
+      });
+    } finally {
+      clock.clearTimeout(timer);
+      bucket.close();
+    }
+  }
+
+  /** @throws ComponentError `MIX_FAILED` unless the disk has space for so many bytes */
+  async #reserve(bytes: number): Promise<void> {
+    const short = await this.shortage(bytes);
+    if (short !== undefined) throw short;
+  }
+
+  async #free(): Promise<number> {
+    const { directory, freeBytes: free = freeBytes } = this.#options;
+
+    // A system that does not say must not end mixes.
+    return free(directory).catch(() => Number.POSITIVE_INFINITY);
+  }
+
+  #directoryOf({ roomId, name }: PartName): string {
+    return join(this.#options.directory, roomId, name);
+  }
+}
+
+function missing(name: string, why: string): ComponentError {
+  return new ComponentError(
+    'BAD_RECORDING',
+    `${name}, a part of this recording, is not on this node ${why}: the node that recorded it has not uploaded it`,
+  );
+}
+
+/**
+ * Returns the store of an uploaded recording, whose place notes of earlier releases do not say.
+ * @throws RoomError `INVALID_OPTIONS` when the credentials are not those of its bucket
+ */
+function checkStore(what: string, stored: StoredPlace | undefined, target: S3Target | null): S3Target {
+  const isThere = target !== null && (stored === undefined || stored.bucket === target.bucket);
+  if (isThere) return target;
+  throw new RoomError(
+    'INVALID_OPTIONS',
+    `${what} was uploaded to a bucket for which this node has no credentials: send them with the request`,
+  );
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

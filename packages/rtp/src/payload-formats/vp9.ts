@@ -4,6 +4,7 @@ import type { RtpView } from '../rtp-view.js';
 import { FORWARDED_ONLY } from './forwarded-only.js';
 import { EntryPoint, formatParameters, type PayloadFormat } from './payload-format.js';
 import { HAS_PICTURE_ID, HAS_TL0, type NumberedPicture, PictureNumbering } from './picture-numbering.js';
+import { Vp9Assembler } from './vp9-assembler.js';
 
 /** Most reference indices of one packet (section 4.2, P_DIFF). */
 const MAX_REFERENCES = 3;
@@ -14,6 +15,8 @@ export class Vp9Reader implements NumberedPicture {
   readonly keyIdx = -1;
   /** Bytes up to TL0PICIDX. Reference indices are relative, so they and the scalability structure stay as they are. */
   headerLength = 0;
+  /** Bytes before the data: the whole descriptor. */
+  descriptorLength = 0;
   /** The byte I | P | L | F | B | E | V | Z. */
   first = 0;
   /** Picture id, -1 if absent; `pictureIdBits` is 7 or 15. */
@@ -32,6 +35,11 @@ export class Vp9Reader implements NumberedPicture {
 
   get spatialLayer(): number {
     return this.layerByte < 0 ? 0 : (this.layerByte >>> 1) & 7;
+  }
+
+  /** B: the packet starts the frame of a layer. */
+  get startsLayer(): boolean {
+    return (this.first & 0x08) !== 0;
   }
 
   get endsLayer(): boolean {
@@ -81,13 +89,14 @@ export class Vp9Reader implements NumberedPicture {
     if (at < 0 || at >= end) return false;
 
     this.headerLength = headerLength;
+    this.descriptorLength = at - start;
     this.first = first;
     this.pictureId = pictureId;
     this.pictureIdBits = pictureIdBits;
     this.layerByte = layerByte;
     this.tl0PicIdx = tl0;
-    // B: the packet starts a frame; the picture starts with the frame of its lowest layer.
-    const startsKeyPicture = !isInter && (first & 0x08) !== 0 && this.spatialLayer === 0;
+    // The picture starts with the frame of its lowest layer.
+    const startsKeyPicture = !isInter && this.startsLayer && this.spatialLayer === 0;
     this.entryPoint = startsKeyPicture ? EntryPoint.yes : EntryPoint.no;
     return true;
   }
@@ -164,4 +173,5 @@ export const VP9: PayloadFormat = {
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),
   createReader: () => new Vp9Reader(),
   createNumbering: () => new PictureNumbering(),
+  createAssembler: () => new Vp9Assembler(new Vp9Reader()),
 };

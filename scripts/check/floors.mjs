@@ -9,7 +9,13 @@ import { isForTests, root } from './modules.mjs';
  */
 const FLOORS = {
   'packages/actors': [['observation'], ['cell'], ['remote']],
-  'packages/components': [['h264', 'mp4', 'ogg', 's3'], ['av'], ['mix'], ['file', 'hls', 'recording', 'rtsp', 'sip']],
+  'packages/components': [
+    ['h264', 'mp4', 'ogg', 's3'],
+    ['vpx', 'webm'],
+    ['av'],
+    ['mix'],
+    ['file', 'hls', 'recording', 'rtsp', 'sip'],
+  ],
   'packages/distribution': [['handshake'], ['link'], ['membership']],
   'packages/inspection': [['process', 'protocol'], ['inspector'], ['answers']],
   'packages/livekit': [['session'], ['api'], ['socket']],

@@ -14,6 +14,8 @@ export interface Encoder {
   frame: Frame;
 }
 
+const DECODERS = { vp8: 'FF_DECODER_VP8', vp9: 'FF_DECODER_VP9', h264: 'FF_DECODER_H264' } as const;
+
 export interface VideoFormat {
   width: number;
   height: number;
@@ -25,9 +27,10 @@ export function check(code: number, failure: string): void {
   if (code < 0) throw new ComponentError('NATIVE_FAILED', `${failure} (error ${code} of the library)`);
 }
 
-/** Opens a decoder that returns each picture as early as possible. */
-export function openVideoDecoder({ lib, constants }: Native, name: PictureCodec): CodecContext {
-  const codec = lib.Codec.findDecoderByName(name === 'vp8' ? constants.FF_DECODER_VP8 : constants.FF_DECODER_H264);
+/** Opens a decoder that returns each picture as early as possible. Returns undefined if the library has none. */
+export function openVideoDecoder({ lib, constants }: Native, name: PictureCodec): CodecContext | undefined {
+  const codec = lib.Codec.findDecoderByName(constants[DECODERS[name]]);
+  if (codec === null) return undefined;
   const decoder = new lib.CodecContext();
   decoder.allocContext3(codec);
   decoder.threadCount = 1;

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { toAnnexB } from '@bloom/rtp';
 import { idr, picture } from '../testing/room.js';
 import { parameterSet, type ParameterSetOptions } from '../testing/parameter-set.js';
+import { vp8Key, vp9Frame } from '../testing/vpx.js';
 import { PictureNeeds } from './picture-needs.js';
 
 const MIB = 1024 * 1024;
@@ -13,15 +14,6 @@ function needs(...sets: ParameterSetOptions[]): string | number {
   const refusal = read.read('h264', toAnnexB([...sets.map(parameterSet), idr()]));
 
   return refusal ?? Math.round(read.bytes(0) / MIB);
-}
-
-function vp8(width: number, height: number): Buffer {
-  const frame = Buffer.alloc(20);
-  frame.set([0x9d, 0x01, 0x2a], 3);
-  frame.writeUInt16LE(width, 6);
-  frame.writeUInt16LE(height, 8);
-
-  return frame;
 }
 
 test('accepts pictures of any shape up to level 5.2', () => {
@@ -86,11 +78,42 @@ test('rejects parameter sets it cannot read and pictures full of start codes', (
 
 test('reads the size of VP8 pictures from key frames', () => {
   const read = new PictureNeeds();
-  expect(read.read('vp8', vp8(1_280, 720))).toBeUndefined();
+  expect(read.read('vp8', vp8Key(1_280, 720))).toBeUndefined();
   expect(Math.round(read.bytes(0) / MIB)).toBe(12);
-  expect(read.read('vp8', vp8(16_383, 16_383))).toBe('its pictures of 16383x16383 are larger than 4096x2304');
-  const later = vp8(16_383, 16_383);
+  expect(read.read('vp8', vp8Key(16_383, 16_383))).toBe('its pictures of 16383x16383 are larger than 4096x2304');
+  const later = vp8Key(16_383, 16_383);
   later[0] = 1;
   expect(read.read('vp8', later)).toBeUndefined();
   expect(read.read('vp8', Buffer.alloc(0))).toBeUndefined();
+});
+
+test('reads the size of VP9 pictures from any frame, and counts the largest since the last key frame', () => {
+  const read = new PictureNeeds();
+  const mebibytes = (): number => Math.round(read.bytes(0) / MIB);
+  expect(read.read('vp9', vp9Frame({ key: true, size: [320, 180] }))).toBeUndefined();
+  expect(mebibytes()).toBe(2);
+  expect(read.read('vp9', vp9Frame({ size: [1_280, 720] }))).toBeUndefined();
+  expect(mebibytes()).toBe(19);
+  expect(read.read('vp9', vp9Frame({ size: [64, 64] }))).toBeUndefined();
+  expect(read.read('vp9', vp9Frame({}))).toBeUndefined();
+  expect(mebibytes()).toBe(19);
+  expect(read.read('vp9', vp9Frame({ key: true, size: [320, 180] }))).toBeUndefined();
+  expect(mebibytes()).toBe(2);
+});
+
+test('refuses VP9 pictures beyond the limits in every frame that can have a size', () => {
+  const refusal = 'its pictures of 65536x65536 are larger than 4096x2304';
+  const size = [65_536, 65_536] as const;
+  const shapes = [{ key: true }, {}, { shown: false }, { shown: false, intraOnly: true }];
+  for (const shape of shapes) expect(new PictureNeeds().read('vp9', vp9Frame({ ...shape, size }))).toBe(refusal);
+  // The second frame of a picture with layers.
+  const [small, large] = [vp9Frame({ key: true, size: [16, 16] }), vp9Frame({ size })];
+  const index = Buffer.of(0xc1, small.length, large.length, 0xc1);
+  expect(new PictureNeeds().read('vp9', Buffer.concat([small, large, index]))).toBe(refusal);
+});
+
+test('refuses VP9 that it cannot read, and other profiles than 0', () => {
+  expect(new PictureNeeds().read('vp9', Buffer.alloc(3))).toBe('a frame header is invalid');
+  const high = vp9Frame({ profile: 2, key: true, size: [320, 180] });
+  expect(new PictureNeeds().read('vp9', high)).toBe('its VP9 profile is 2, and only 0 is decoded');
 });

@@ -1,7 +1,9 @@
 import { findStartCode, NalType } from '@bloom/rtp';
 import { readSequenceParameterSet, type SequenceParameterSet } from '../h264/sequence-parameter-set.js';
+import { vp8KeySize } from '../vpx/vp8-header.js';
+import { readVp9Frame, splitSuperframe } from '../vpx/vp9-header.js';
 
-export type PictureCodec = 'vp8' | 'h264';
+export type PictureCodec = 'vp8' | 'vp9' | 'h264';
 
 /** Pixels of the largest H.264 level 5.2 picture (MaxFS, ITU-T H.264 table A-1): 4,096 x 2,304 in any shape. */
 export const MAX_PIXELS = 4_096 * 2_304;
@@ -35,8 +37,8 @@ const MAX_UNITS = 4_096;
 
 /** References of a VP8 decoder: last, golden, altref, and the picture about to become one. */
 const VP8_REFERENCES = 4;
-const VP8_KEY_HEADER = Buffer.from([0x9d, 0x01, 0x2a]);
-const VP8_KEY_HEADER_BYTES = 10;
+/** References of a VP9 decoder (section 4.4 of its specification); the picture that is decoded is not one yet. */
+const VP9_REFERENCES = 8;
 
 /** Pictures besides the references and those held back: one being decoded and one being shown. */
 const WORKING_FRAMES = 2;
@@ -62,13 +64,15 @@ interface Shape {
  * parameter set can make it allocate hundreds of megabytes.
  */
 export class PictureNeeds {
-  /** By H.264 parameter set id. VP8 has a single shape. */
+  /** By H.264 parameter set id. VP8 and VP9 have a single shape. */
   readonly #shapes = new Map<number, Shape>();
   #pixels = 0;
 
   /** Reads one picture. Returns the reason to withhold it from the decoder; undefined when it may pass. */
   read(codec: PictureCodec, data: Buffer): string | undefined {
-    return codec === 'vp8' ? this.#readVp8(data) : this.#readH264(data);
+    if (codec === 'h264') return this.#readH264(data);
+
+    return codec === 'vp8' ? this.#readVp8(data) : this.#readVp9(data);
   }
 
   forget(): void {
@@ -132,14 +136,30 @@ export class PictureNeeds {
     return undefined;
   }
 
-  /** RFC 6386 section 9.1. */
   #readVp8(data: Buffer): string | undefined {
-    const isKey = data.length >= VP8_KEY_HEADER_BYTES && (data[0]! & 1) === 0;
-    if (!isKey || !data.subarray(3, 6).equals(VP8_KEY_HEADER)) return undefined;
-    const [width, height] = [data.readUInt16LE(6) & 0x3fff, data.readUInt16LE(8) & 0x3fff];
-    const tooLarge = refuseSize(width, height);
+    const size = vp8KeySize(data);
+    if (size === undefined) return undefined;
+    const tooLarge = refuseSize(size.width, size.height);
     if (tooLarge !== undefined) return tooLarge;
-    this.#add(0, { width, height, references: VP8_REFERENCES, heldBack: 0, bytesPerPixel: SAMPLES[1]! });
+    this.#add(0, { ...size, references: VP8_REFERENCES, heldBack: 0, bytesPerPixel: SAMPLES[1]! });
+
+    return undefined;
+  }
+
+  /** Any frame may have another size; the larger ones before it are kept until a key picture replaces them all. */
+  #readVp9(data: Buffer): string | undefined {
+    for (const bytes of splitSuperframe(data)) {
+      const frame = readVp9Frame(bytes);
+      if (frame === undefined) return 'a frame header is invalid';
+      if (frame.profile !== 0) return `its VP9 profile is ${frame.profile}, and only 0 is decoded`;
+      if (frame.size === undefined) continue;
+      const tooLarge = refuseSize(frame.size.width, frame.size.height);
+      if (tooLarge !== undefined) return tooLarge;
+      const before = (frame.key ? undefined : this.#shapes.get(0)) ?? { width: 0, height: 0 };
+      const width = Math.max(before.width, frame.size.width);
+      const height = Math.max(before.height, frame.size.height);
+      this.#add(0, { width, height, references: VP9_REFERENCES, heldBack: 0, bytesPerPixel: SAMPLES[1]! });
+    }
 
     return undefined;
   }

@@ -78,6 +78,7 @@ export class PictureTrack implements BudgetHolder {
     if (!this.#reserve()) return undefined;
     this.#leftOut = undefined;
     const decoder = (this.#decoder ??= openVideoDecoder(this.#options.native, codec));
+    if (decoder === undefined) return this.#leave('limit', `the library has no decoder of ${codec}`);
     const pictures = this.#decode(decoder, data);
     // Exceeding a limit has freed the decoder.
     if (this.#decoder === undefined) return undefined;

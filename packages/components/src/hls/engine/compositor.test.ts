@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type FileFrame, h264Frames, opusFrames } from '../../file/frames.js';
 import { HLS_PROFILE } from '../profile.js';
-import type { EnginePart, FromEngine, ToEngine } from './engine-protocol.js';
+import { ivfFrames } from '../../testing/ivf.js';
+import { vp8Key, vp9Frame } from '../../testing/vpx.js';
+import type { EnginePart, EngineUnit, FromEngine, ToEngine } from './engine-protocol.js';
 import { PLAYOUT_MS } from './timing.js';
 
 const run = promisify(execFile);
@@ -44,6 +46,7 @@ const read = async (frames: AsyncGenerator<FileFrame>): Promise<FileFrame[]> => 
   return all;
 };
 const pictures = (name: string): Promise<FileFrame[]> => read(h264Frames(createReadStream(path(name)), 30));
+const vpxPictures = async (name: string): Promise<FileFrame[]> => ivfFrames(await readFile(path(name)));
 const sound = (name: string): Promise<FileFrame[]> => read(opusFrames(createReadStream(path(name))));
 
 interface Source {
@@ -56,6 +59,7 @@ beforeAll(async () => {
   if (missing !== undefined) return;
   folder = await mkdtemp(join(tmpdir(), 'bloom-compositor-'));
   const h264 = ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '30', '-pix_fmt', 'yuv420p'];
+  const vpx = (codec: string) => ['-c:v', codec, '-deadline', 'realtime', '-cpu-used', '8', '-g', '30', '-f', 'ivf'];
   const make = (name: string, { input, seconds, args }: Source): Promise<unknown> =>
     run('ffmpeg', ['-v', 'error', '-f', 'lavfi', '-i', input, '-t', String(seconds), ...args, path(name)]);
   // White for a tenth of a second in the middle of each second, with a beep at the same time.
@@ -75,6 +79,11 @@ beforeAll(async () => {
       seconds: 0.7,
       args: [...h264, '-x264-params', 'ref=16:level=51:keyint=999'],
     }),
+    make('red.vp8', { input: 'color=0xC81E1E:s=320x180:r=30', seconds: 2, args: vpx('libvpx') }),
+    make('moving.vp8', { input: 'testsrc2=s=640x360:r=30', seconds: 2, args: vpx('libvpx') }),
+    make('large.vp8', { input: 'color=0x1E1EC8:s=1920x1080:r=30', seconds: 0.7, args: vpx('libvpx') }),
+    make('blue.vp9', { input: 'color=0x1E1EC8:s=320x180:r=30', seconds: 2, args: vpx('libvpx-vp9') }),
+    make('moving.vp9', { input: 'testsrc2=s=640x360:r=30', seconds: 2, args: vpx('libvpx-vp9') }),
     make('flash.h264', {
       input: `color=black:s=320x180:r=30,drawbox=c=white:t=fill:enable='${clap}'`,
       seconds: 6,
@@ -95,7 +104,12 @@ afterAll(async () => {
 function arrivals(
   track: string,
   frames: readonly FileFrame[],
-  options: { codec: 'opus' | 'h264'; wayMs?: (i: number) => number; senderClockMs?: number; reportsFromMs?: number },
+  options: {
+    codec: EngineUnit['codec'];
+    wayMs?: (i: number) => number;
+    senderClockMs?: number;
+    reportsFromMs?: number;
+  },
 ): Event[] {
   const { codec, wayMs = () => 0, senderClockMs, reportsFromMs = 0 } = options;
   return frames.map(({ timestamp, key, data }, i) => {
@@ -349,6 +363,85 @@ composing('canvas [needs node-av]', () => {
     expect(at(0.7, 0.25, 0.25)).toBe('blue');
     expect(at(0.7, 0.75, 0.25)).toBe('blue');
     expect(at(0.7, 0.5, 0.75)).toBe('red');
+    expect(peakMib).toBeLessThan(400);
+  });
+
+  test('shows VP8, VP9 and H.264 beside each other', async () => {
+    const made = await compose(
+      [
+        tracksAt(0, ['8', 'video', 'ann'], ['9', 'video', 'bob'], ['h', 'video', 'eve']),
+        ...arrivals('8', await vpxPictures('red.vp8'), { codec: 'vp8' }),
+        ...arrivals('9', await vpxPictures('blue.vp9'), { codec: 'vp9' }),
+        ...arrivals('h', (await pictures('red.h264')).slice(0, 60), { codec: 'h264' }),
+      ],
+      2_100,
+    );
+    const { at } = await draw(made);
+    expect(at(1.5, 0.25, 0.25)).toBe('red');
+    expect(at(1.5, 0.75, 0.25)).toBe('blue');
+    expect(at(1.5, 0.5, 0.75)).toBe('red');
+    expect(made.filter(({ type }) => type === 'leftOut')).toEqual([]);
+  });
+
+  test.each(['vp8', 'vp9'] as const)('survives damaged, misplaced and invented frames of %s', async (codec) => {
+    const good = await vpxPictures(`moving.${codec}`);
+    // A fixed sequence, so that a failure can be repeated.
+    let state = 1;
+    const random = (below: number): number => {
+      state = (state * 48_271) % 0x7fffffff;
+      return state % below;
+    };
+    const damaged = good.map(({ data, ...frame }, i): FileFrame => {
+      const bytes = Buffer.from(data);
+      if (i % 3 === 1) for (let k = 0; k < 20; k++) bytes[random(bytes.length)] = random(256);
+      return { ...frame, data: i % 7 === 5 ? bytes.subarray(0, random(bytes.length)) : bytes, key: i % 2 === 0 };
+    });
+    const keyOf = (width: number, height: number): Buffer =>
+      codec === 'vp8' ? vp8Key(width, height, 2_000) : vp9Frame({ key: true, size: [width, height] });
+    const sizes = [
+      [16, 16],
+      [4_096, 2_304],
+      [1, 1],
+      [2_304, 4_096],
+      [16_383, 16_383],
+      [8_688, 16],
+      [17, 4_000],
+    ] as const;
+    const invented = Array.from({ length: 60 }, (_, i): FileFrame => {
+      const [width, height] = sizes[i % sizes.length]!;
+      return { timestamp: i * 3_000, durationMs: 33, key: true, data: keyOf(width, height) };
+    });
+    const shuffled = good.map((frame, i) => ({ ...frame, data: good[(i * 17) % good.length]!.data, key: true }));
+    const { made, peakMib } = await measure(
+      [
+        tracksAt(0, ['d', 'video', 'eve'], ['i', 'video', 'eve'], ['s', 'video', 'eve'], ['r', 'video', 'ann']),
+        ...arrivals('d', damaged, { codec }),
+        ...arrivals('i', invented, { codec }),
+        ...arrivals('s', shuffled, { codec }),
+        ...arrivals('r', await vpxPictures('red.vp8'), { codec: 'vp8' }),
+      ],
+      2_100,
+    );
+    expect(partsOf(made).reduce((sum, { frames }) => sum + frames, 0)).toBeGreaterThan(55);
+    expect(made.some((message) => message.type === 'leftOut' && message.track === 'r')).toBe(false);
+    expect(peakMib).toBeLessThan(450);
+    const { pixels } = await decode(made, '64:36');
+    expect(pixels.length).toBeGreaterThan(55 * 64 * 36 * 3);
+  });
+
+  test("keeps its memory limit and the other publisher's picture when one has many large tracks of VP8", async () => {
+    const largeFrames = await vpxPictures('large.vp8');
+    const ids = Array.from({ length: 16 }, (_, i) => `l${i}`);
+    const { made, peakMib } = await measure(
+      [
+        tracksAt(0, ...ids.map((id): [string, 'video', string] => [id, 'video', 'eve']), ['r', 'video', 'ann']),
+        ...ids.flatMap((id) => arrivals(id, largeFrames, { codec: 'vp8' })),
+        ...arrivals('r', (await vpxPictures('red.vp8')).slice(0, 30), { codec: 'vp8', wayMs: () => 100 }),
+      ],
+      900,
+    );
+    expect(made.some((message) => message.type === 'leftOut' && message.track === 'r')).toBe(false);
+    expect(made.some((message) => message.type === 'leftOut' && message.track !== 'r')).toBe(true);
     expect(peakMib).toBeLessThan(400);
   });
 

@@ -7,7 +7,7 @@ export interface EngineTrack {
 }
 
 /** Codecs that the compositor decodes. */
-export const COMPOSED_CODECS = ['opus', 'vp8', 'h264'] as const;
+export const COMPOSED_CODECS = ['opus', 'vp8', 'vp9', 'h264'] as const;
 
 /** One frame of a track from the media plane. */
 export interface EngineUnit {

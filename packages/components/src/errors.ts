@@ -7,6 +7,8 @@ export type ComponentErrorCode =
   | 'BAD_RTSP'
   /** Not an MP4 file of a recording. */
   | 'BAD_MP4'
+  /** Not a WebM file of a recording. */
+  | 'BAD_WEBM'
   /** A recording cannot be mixed: its report or files are missing or invalid. */
   | 'BAD_RECORDING'
   /** The native library refused or failed. */

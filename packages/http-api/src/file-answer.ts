@@ -41,6 +41,7 @@ export async function sendFile(request: IncomingMessage, response: ServerRespons
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   m3u8: 'application/vnd.apple.mpegurl',
   ogg: 'audio/ogg',
+  webm: 'video/webm',
   json: 'application/json',
 };
 

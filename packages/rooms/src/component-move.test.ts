@@ -22,7 +22,6 @@ describe('a component of a room that moves', () => {
   const kind = (changes: Partial<ComponentKind> = {}, part: Partial<Component> = {}): ComponentKind => ({
     type: 'file',
     limitPerRoom: null,
-    requiresH264: false,
     prepare: async () => ({
       properties: { shown: 'new' },
       subscribeMode: 'manual',
@@ -108,7 +107,7 @@ describe('a component of a room that moves', () => {
     await from.rooms.addComponent('kitchen', 'file', {});
     await from.rooms.addComponent('kitchen', 'file', {});
     await expect(move()).rejects.toMatchObject({ code: 'COMPONENT_LIMIT' });
-    await restart(kind(), kind({ requiresH264: true }));
+    await restart(kind(), kind({ videoCodecs: () => ['h264'] }));
     await from.rooms.addComponent('kitchen', 'file', {});
     await expect(move()).rejects.toMatchObject({ code: 'INCOMPATIBLE_CODEC' });
     expect(hosts).toHaveLength(3);

@@ -27,6 +27,12 @@ const SipCredentials = z
   })
   .meta({ id: 'SIPCredentials', description: 'Registration at a SIP provider' });
 
+const AnyCodec = z
+  .boolean()
+  .nullish()
+  .meta({ description: 'Take VP8 and VP9 beside H.264, so that it works in any room; default false' });
+const takesAnyCodec = z.literal(true).optional().meta({ description: 'Present if it takes VP8 and VP9 beside H.264' });
+
 const HlsOptions = z
   .object({
     lowLatency: z.boolean().nullish().meta({ description: 'Low-latency HLS; default false' }),
@@ -38,6 +44,7 @@ const HlsOptions = z
       .nullish()
       .meta({ description: 'Seconds that the playlist covers; null = everything' }),
     s3: S3Credentials.nullish(),
+    anyCodec: AnyCodec,
   })
   .meta({ id: 'ComponentOptionsHLS', description: 'Options of an HLS component' });
 
@@ -110,6 +117,7 @@ const RecordingOptions = z
       .nullish()
       .meta({ description: 'Send `RecordingUploaded` or `RecordingFailed` once; default false' }),
     audioOnly: z.boolean().nullish().meta({ description: 'Record no pictures; default false' }),
+    anyCodec: AnyCodec,
   })
   .meta({ id: 'ComponentOptionsRecording', description: 'Options of a Recording component' });
 
@@ -126,6 +134,7 @@ export const COMPONENT_SCHEMAS = {
         targetWindowDuration: z.int().nullable(),
         subscribeMode: SubscribeMode,
         s3: z.null().meta({ description: 'Credentials are never shown' }),
+        anyCodec: takesAnyCodec,
       })
       .meta({ id: 'ComponentPropertiesHLS', description: 'Properties of an HLS component' }),
   },
@@ -166,6 +175,7 @@ export const COMPONENT_SCHEMAS = {
         subscribeMode: SubscribeMode,
         paused: z.boolean().optional().meta({ description: 'Whether it is paused; absent until it first was' }),
         audioOnly: z.literal(true).optional().meta({ description: 'Present if no pictures are recorded' }),
+        anyCodec: takesAnyCodec,
       })
       .meta({ id: 'ComponentPropertiesRecording', description: 'Properties of a Recording component' }),
   },

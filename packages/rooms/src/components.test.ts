@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger } from '@bloom/log';
 import { MAX_ORIGINS } from './component-schemas.js';
 import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
-import { defaultRoomConfig, RoomError } from './room-service.js';
+import { defaultRoomConfig, RoomError, VIDEO_CODECS } from './room-service.js';
 import { testNode, videoTrack, type TestNode } from './testing/index.js';
 
 let node: TestNode;
@@ -17,7 +17,6 @@ function kind(
 ): ComponentKind {
   return {
     type,
-    requiresH264: false,
     limitPerRoom: null,
     prepare: async (options) => {
       if (options['broken'] === 'bug') throw new TypeError('a bug');
@@ -47,10 +46,10 @@ beforeEach(async () => {
   node = testNode({
     componentKinds: [
       kind('file'),
-      kind('recording', { missingPackage: () => 'a codec', requiresH264: true, limitPerRoom: 0 }),
+      kind('recording', { missingPackage: () => 'a codec', videoCodecs: () => ['h264'], limitPerRoom: 0 }),
       kind(
         'hls',
-        { requiresH264: true, limitPerRoom: 1 },
+        { videoCodecs: ({ anyCodec }) => (anyCodec === true ? VIDEO_CODECS : ['h264']), limitPerRoom: 1 },
         {
           subscribe: (origins) => void deeds.push(`take ${origins}`),
           // Pauses once.
@@ -100,6 +99,21 @@ describe('creating components', () => {
       code: 'MISSING_OPTION',
       message: 'Required field "filePath" missing',
     });
+  });
+
+  test('accepts a component in rooms that have no codec but those it says it takes', async () => {
+    await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'old', videoCodec: 'vp8' });
+    const add = async (roomId: string, given: object): Promise<string> =>
+      node.rooms.addComponent(roomId, 'hls', { ...options, ...given }).then(
+        () => 'added',
+        (error: RoomError) => error.code,
+      );
+    for (const roomId of ['any', 'old']) {
+      expect(await add(roomId, {})).toBe('INCOMPATIBLE_CODEC');
+      expect(await add(roomId, { anyCodec: 'yes' })).toBe('INCOMPATIBLE_CODEC');
+      expect(await add(roomId, { anyCodec: true })).toBe('added');
+    }
+    expect(await add('kitchen', { anyCodec: true })).toBe('added');
   });
 
   test('refuses the second of two simultaneous components of a kind limited to one', async () => {
@@ -211,7 +225,6 @@ describe('receiving components', () => {
   let names: unknown[];
   const recording = (): ComponentKind => ({
     type: 'recording',
-    requiresH264: false,
     limitPerRoom: null,
     prepare: async ({ subscribeMode }) => ({
       properties: {},
@@ -228,7 +241,6 @@ describe('receiving components', () => {
   });
   const player = (): ComponentKind => ({
     type: 'file',
-    requiresH264: false,
     limitPerRoom: null,
     prepare: async () => ({
       properties: {},

@@ -25,7 +25,6 @@ const AT_END: TransportStats = {
 let host: ComponentHost;
 const film: ComponentKind = {
   type: 'hls',
-  requiresH264: false,
   limitPerRoom: null,
   prepare: async () => ({
     properties: {},

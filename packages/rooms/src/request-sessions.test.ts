@@ -184,7 +184,6 @@ test('does not report a busy room as missing', async () => {
   let prepared: () => void = () => undefined;
   const slow: ComponentKind = {
     type: 'file',
-    requiresH264: false,
     limitPerRoom: null,
     prepare: () =>
       new Promise((resolve) => {

@@ -7,7 +7,6 @@ import { testNode, TestSocket, videoTrack, type TestNode } from './testing/index
 let host: ComponentHost | undefined;
 const components: ComponentKind = {
   type: 'file',
-  requiresH264: false,
   limitPerRoom: null,
   prepare: async () => ({
     properties: {},

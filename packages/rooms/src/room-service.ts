@@ -3,7 +3,9 @@ import type { ComponentType } from './component-schemas.js';
 /** What the faces (HTTP, websockets) may ask of the rooms, whichever node of the cluster owns them. */
 
 export type EndpointType = 'webrtc' | ComponentType;
-export type VideoCodec = 'h264' | 'vp8';
+/** Codecs that a room may require. Without a requirement, clients send one of these unless they ask for another. */
+export const VIDEO_CODECS = ['h264', 'vp8'] as const;
+export type VideoCodec = (typeof VIDEO_CODECS)[number];
 
 export interface RoomConfig {
   /** Generated (UUID v4) when null. */

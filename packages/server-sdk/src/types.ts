@@ -166,6 +166,8 @@ export interface ComponentOptions {
     persistent?: boolean;
     subscribeMode?: 'auto' | 'manual';
     s3?: S3Credentials;
+    /** Takes VP8 and VP9 beside H.264, so that any room can be streamed; false by default. */
+    anyCodec?: boolean;
   };
   rtsp: {
     /** Address with the scheme `rtsp`, `rtsps`, `srt`, `rtmp` or `rtmps`. */
@@ -192,6 +194,8 @@ export interface ComponentOptions {
     notify?: boolean;
     /** Records no pictures; false by default. */
     audioOnly?: boolean;
+    /** Takes VP8 and VP9 beside H.264, so that any room can be recorded; false by default. */
+    anyCodec?: boolean;
   };
   sip: {
     registrarCredentials: { address: string; username: string; password: string };
@@ -212,6 +216,8 @@ export interface ComponentProperties {
     subscribeMode: 'auto' | 'manual';
     /** Credentials are never shown. */
     s3: null;
+    /** Present if it takes VP8 and VP9 beside H.264. */
+    anyCodec?: true;
   };
   rtsp: {
     /** Credentials are replaced by `***`. */
@@ -222,7 +228,7 @@ export interface ComponentProperties {
     pierceNat: boolean;
   };
   file: { filePath: string; framerate: number | null };
-  recording: { subscribeMode: 'auto' | 'manual'; paused?: boolean; audioOnly?: true };
+  recording: { subscribeMode: 'auto' | 'manual'; paused?: boolean; audioOnly?: true; anyCodec?: true };
   sip: { registrarCredentials: { address: string; username: string; password: string } };
 }
 

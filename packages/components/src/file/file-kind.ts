@@ -13,7 +13,6 @@ export interface FileKindOptions {
 export function fileKind({ sourcesDirectory, clock = systemClock }: FileKindOptions): ComponentKind {
   return {
     type: 'file',
-    requiresH264: false,
     limitPerRoom: null,
     prepare: async (given) => {
       const { filePath, framerate = null } = parseOptions(FileOptions, given);

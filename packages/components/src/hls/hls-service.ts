@@ -11,6 +11,7 @@ import {
 } from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
 import { systemClock, Timer } from '@bloom/time';
+import { anyCodecProperty, videoCodecsOf } from '../any-codec.js';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader } from '../s3/upload-files.js';
@@ -95,7 +96,7 @@ export class HlsService {
     this.kind = {
       type: 'hls',
       missingPackage: () => ((options.nativeInstalled ?? nativeInstalled)() ? undefined : 'node-av'),
-      requiresH264: true,
+      videoCodecs: videoCodecsOf,
       limitPerRoom: 1,
       prepare: async (given) => {
         const parsed = parseOptions(COMPONENT_SCHEMAS.hls.options, given);
@@ -107,6 +108,7 @@ export class HlsService {
           subscribeMode: parsed.subscribeMode ?? 'auto',
           // The API never returns credentials.
           s3: null,
+          ...anyCodecProperty(parsed),
         };
         const destination =
           parsed.s3 === null || parsed.s3 === undefined ? null : { ...parsed.s3, endpoint: options.s3Endpoint };

@@ -7,8 +7,11 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
-import { h264Frames, opusFrames } from '../file/frames.js';
+import { type FileFrame, h264Frames, opusFrames } from '../file/frames.js';
+import { ENCODINGS, type RecordedCodec } from '../recorded-codecs.js';
 import { H264Container, OpusContainer, type TrackContainer } from '../recording/track-container.js';
+import { WebmContainer } from '../recording/webm-container.js';
+import { ivfFrames } from '../testing/ivf.js';
 import { mixRecording } from './mix-recording.js';
 import { readRecording } from './recording-folder.js';
 
@@ -42,35 +45,62 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const writeReport = (report: unknown = { recording_id: 'kitchen', tracks }): Promise<void> =>
   writeFile(join(directory, 'report.json'), typeof report === 'string' ? report : JSON.stringify(report));
 
+const vpx = ['-deadline', 'realtime', '-cpu-used', '8', '-g', '30', '-f', 'ivf'];
+const opusIn = (file: Buffer) => opusFrames(chunksOf(file));
+const h264In = (file: Buffer) => h264Frames(chunksOf(file), 30);
+
+/** How ffmpeg encodes each codec, and how its file is read. */
+const SOURCES: Record<
+  RecordedCodec,
+  {
+    args: string[];
+    container: () => TrackContainer;
+    frames: (file: Buffer) => AsyncIterable<FileFrame> | Iterable<FileFrame>;
+  }
+> = {
+  opus: { args: ['-c:a', 'libopus', '-f', 'ogg'], container: () => new OpusContainer(1), frames: opusIn },
+  h264: {
+    args: ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '30', '-f', 'h264'],
+    container: () => new H264Container(),
+    frames: h264In,
+  },
+  vp8: { args: ['-c:v', 'libvpx', ...vpx], container: () => new WebmContainer('vp8'), frames: ivfFrames },
+  vp9: { args: ['-c:v', 'libvpx-vp9', ...vpx], container: () => new WebmContainer('vp9'), frames: ivfFrames },
+};
+
 /** Records the output of ffmpeg as the recorder would. */
 async function record(
   name: string,
-  { kind, offsetMs }: { kind: 'audio' | 'video'; offsetMs: number },
+  { kind, codec, offsetMs }: { kind: 'audio' | 'video'; codec?: RecordedCodec; offsetMs: number },
   source: readonly string[],
 ): Promise<void> {
-  const isVideo = kind === 'video';
-  const path = join(folder, `source-${name}.${isVideo ? 'h264' : 'ogg'}`);
-  const codec = isVideo ? ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '30'] : ['-c:a', 'libopus'];
-  await run('ffmpeg', ['-v', 'error', ...source, ...codec, '-pix_fmt', 'yuv420p', path]);
-  const chunks = async function* (): AsyncGenerator<Buffer> {
-    yield await readFile(path);
-  };
-  const container: TrackContainer = isVideo ? new H264Container() : new OpusContainer(1);
+  const named = codec ?? (kind === 'video' ? 'h264' : 'opus');
+  const { args, container: create, frames } = SOURCES[named];
+  const path = join(folder, `source-${name}`);
+  await run('ffmpeg', ['-v', 'error', ...source, '-pix_fmt', 'yuv420p', ...args, path]);
+  const container = create();
   const parts: Buffer[] = [];
-  for await (const { timestamp, data, key } of isVideo ? h264Frames(chunks(), 30) : opusFrames(chunks())) {
+  for await (const { timestamp, data, key } of frames(await readFile(path))) {
     parts.push(container.frame({ timestamp, data, key }));
   }
   parts.push(container.end());
   const file = `${name}.${container.extension}`;
-  await writeFile(join(directory, file), Buffer.concat(parts));
+  const { finalHeader } = container;
+  const bytes = Buffer.concat(parts);
+  finalHeader?.copy(bytes);
+  await writeFile(join(directory, file), bytes);
   tracks[file] = {
     type: kind,
-    encoding: isVideo ? 'H264' : 'OPUS',
+    encoding: ENCODINGS[named],
     offset: offsetMs * 1e6,
     start_timestamp: 0,
     end_timestamp: container.length,
     clock_rate: container.clockRate,
   };
+}
+
+async function* chunksOf(file: Buffer): AsyncGenerator<Buffer> {
+  yield file;
 }
 
 const lavfi = (source: string, seconds: number): string[] => ['-f', 'lavfi', '-i', source, '-t', `${seconds}`];
@@ -183,6 +213,30 @@ whereItMixes('mixed recording [needs node-av]', () => {
     };
     expect(await loudness(2.25)).toBeLessThan(-60);
     expect(await loudness(4)).toBeGreaterThan(-30);
+  });
+
+  test('shows recordings of VP8, VP9 and H.264 beside each other, each at its time', async () => {
+    await record('ann', { kind: 'video', codec: 'vp8', offsetMs: 0 }, plain('red', 4));
+    await record('bob', { kind: 'video', codec: 'vp9', offsetMs: 1_000 }, plain('blue', 3));
+    await record('eve', { kind: 'video', codec: 'h264', offsetMs: 2_000 }, plain('green', 2));
+    await writeReport();
+    expect((await probe(join(directory, 'ann.webm'))).duration).toBe(4);
+    const output = join(folder, 'out.mp4');
+    const left: string[] = [];
+    await mixRecording({
+      directories: [directory],
+      output,
+      entry,
+      onLeftOut: (path, reason) => left.push(`${path} ${reason}`),
+    });
+    expect(left).toEqual([]);
+    expect((await probe(output)).duration).toBeCloseTo(4, 1);
+    expect(await colourAt(output, 0.9, [0.5, 0.5])).toBe('red');
+    expect(await colourAt(output, 1.5, [0.25, 0.5])).toBe('red');
+    expect(await colourAt(output, 1.5, [0.75, 0.5])).toBe('blue');
+    expect(await colourAt(output, 3, [0.25, 0.25])).toBe('red');
+    expect(await colourAt(output, 3, [0.75, 0.25])).toBe('blue');
+    expect(await colourAt(output, 3, [0.5, 0.75])).toBe('green');
   });
 
   test.each([{ width: 1_281 }, { width: 0 }, { height: 2_162 }, { width: Number.NaN }, { layout: 'pile' as 'grid' }])(
@@ -316,8 +370,8 @@ describe('the directory of a recording', () => {
     expect(await readRecording([directory])).toEqual({
       durationMs: 5_000,
       tracks: [
-        { path: join(directory, 'b.mp4'), kind: 'video', origin: 'b.mp4', startMs: 0 },
-        { path: join(directory, 'a.ogg'), kind: 'audio', origin: 'ann', startMs: 3_000 },
+        { path: join(directory, 'b.mp4'), kind: 'video', codec: 'h264', origin: 'b.mp4', startMs: 0 },
+        { path: join(directory, 'a.ogg'), kind: 'audio', codec: 'opus', origin: 'ann', startMs: 3_000 },
       ],
     });
   });

@@ -47,10 +47,11 @@ export async function mixTracks(options: MixOptions): Promise<number> {
   const budget = new PictureBudget(DECODED_BYTES);
   const videos: Of<MixedVideo>[] = [];
   const audios: Of<MixedAudio>[] = [];
-  for (const { kind, path, origin, startMs } of tracks) {
+  for (const track of tracks) {
+    const { kind, path, origin, startMs } = track;
     if (kind === 'video') {
       const left = { native, budget, onLeftOut: (reason: string) => onLeftOut(path, reason) };
-      videos.push({ origin, track: new MixedVideo(path, startMs, left) });
+      videos.push({ origin, track: new MixedVideo(track, left) });
     } else audios.push({ origin, track: new MixedAudio(native, path, startMs) });
   }
   const writer = new MovieWriter(native, {

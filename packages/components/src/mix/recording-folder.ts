@@ -1,9 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { ComponentError } from '../errors.js';
+import { codecOf, encodingsOf, type RecordedCodec } from '../recorded-codecs.js';
 
 const REPORT_FILE = 'report.json';
-const ENCODINGS = { audio: 'OPUS', video: 'H264' } as const;
 /** A century; larger values are invalid. */
 const MAX_MS = 100 * 365 * 86_400_000;
 
@@ -11,6 +11,7 @@ const MAX_MS = 100 * 365 * 86_400_000;
 export interface RecordedTrack {
   path: string;
   kind: 'audio' | 'video';
+  codec: RecordedCodec;
   /** Peer or component that published it. */
   origin: string;
   /** Offset from the start of the earliest track. */
@@ -124,8 +125,9 @@ function trackOf(directory: string, file: string, entry: unknown): RecordedTrack
   if (!isObject(entry)) throw bad(`the report does not mention ${file}`);
   const { type, encoding } = entry;
   if (type !== 'audio' && type !== 'video') throw bad(`${file} is of the type ${JSON.stringify(type)}`);
-  if (encoding !== ENCODINGS[type]) {
-    throw bad(`${file} has the encoding ${JSON.stringify(encoding)}, not ${ENCODINGS[type]}`);
+  const codec = codecOf(type, encoding);
+  if (codec === undefined) {
+    throw bad(`${file} has the encoding ${JSON.stringify(encoding)}, not ${encodingsOf(type).join(', ')}`);
   }
   const startMs = number(entry, 'offset', file) / 1e6;
   const ticks = number(entry, 'end_timestamp', file) - number(entry, 'start_timestamp', file);
@@ -134,7 +136,7 @@ function trackOf(directory: string, file: string, entry: unknown): RecordedTrack
 
   const origin = typeof entry['origin'] === 'string' ? entry['origin'] : file;
 
-  return { path: join(directory, file), kind: type, origin, startMs, endMs };
+  return { path: join(directory, file), kind: type, codec, origin, startMs, endMs };
 }
 
 function number(entry: Record<string, unknown>, key: string, file: string): number {

@@ -1,7 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { toAnnexB } from '@bloom/rtp';
+import type { PictureCodec } from '../av/picture-needs.js';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
+import { type ShownPicture, WebmReader } from '../webm/webm-reader.js';
 
 const CHUNK_BYTES = 256 * 1024;
 
@@ -9,22 +11,26 @@ export interface TimedFrame {
   /** Milliseconds from the start of the mix. */
   atMs: number;
   durationMs: number;
-  /** One Opus packet, or one Annex B picture. */
+  /** One Opus packet, or one picture as its decoder takes it. */
   data: Buffer;
 }
 
+export interface TimedPicture extends TimedFrame {
+  codec: PictureCodec;
+}
+
 /** Frames of one file, read on demand. */
-export class TimedFrames {
-  readonly #frames: AsyncGenerator<TimedFrame>;
-  #next: TimedFrame | undefined;
+export class TimedFrames<Frame extends TimedFrame = TimedFrame> {
+  readonly #frames: AsyncGenerator<Frame>;
+  #next: Frame | undefined;
   #begun = false;
 
-  constructor(frames: AsyncGenerator<TimedFrame>) {
+  constructor(frames: AsyncGenerator<Frame>) {
     this.#frames = frames;
   }
 
   /** Returns the next frame if it starts at or before `untilMs`. */
-  async take(untilMs: number): Promise<TimedFrame | undefined> {
+  async take(untilMs: number): Promise<Frame | undefined> {
     if (!this.#begun) await this.#read();
     const frame = this.#next;
     if (frame === undefined || frame.atMs > untilMs) return undefined;
@@ -62,13 +68,23 @@ export async function* opusOf(path: string, startMs: number): AsyncGenerator<Tim
   packets.end();
 }
 
-/** @throws ComponentError `BAD_MP4` */
-export async function* picturesOf(path: string, startMs: number): AsyncGenerator<TimedFrame> {
+/** Reads the pictures of an MP4 file. @throws ComponentError `BAD_MP4` */
+export async function* h264Of(path: string, startMs: number): AsyncGenerator<TimedPicture> {
   const reader = new FragmentReader();
   for await (const chunk of chunksOf(path)) {
     for (const { time, duration, nals } of reader.push(chunk)) {
       const perMs = (reader.header?.timescale ?? 90_000) / 1_000;
-      yield { atMs: startMs + time / perMs, durationMs: duration / perMs, data: toAnnexB(nals) };
+      yield { codec: 'h264', atMs: startMs + time / perMs, durationMs: duration / perMs, data: toAnnexB(nals) };
     }
   }
+}
+
+/** Reads the pictures of a WebM file. @throws ComponentError `BAD_WEBM` */
+export async function* webmOf(path: string, startMs: number): AsyncGenerator<TimedPicture> {
+  const reader = new WebmReader();
+  const timed = ({ timeMs, durationMs, data }: ShownPicture): TimedPicture => {
+    return { codec: reader.track!.codec, atMs: startMs + timeMs, durationMs, data };
+  };
+  for await (const chunk of chunksOf(path)) for (const picture of reader.push(chunk)) yield timed(picture);
+  for (const picture of reader.end()) yield timed(picture);
 }

@@ -29,6 +29,7 @@ beforeEach(async () => {
       originMetadata: null,
       track: { trackId: 'cam', kind: 'video', codec: 'h264', metadata: null, encodings: [], disabledEncodings: [] },
     },
+    codec: 'h264',
     media: room.host.media,
     origin: new OriginClock(),
     pauses: new Pauses(),

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import type { Component, ComponentHost, ComponentProgress, ReceivedTrack } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import { makeFolder } from '../make-folder.js';
+import type { RecordedCodec } from '../recorded-codecs.js';
 import { limitMetadata } from './origin-description.js';
 import { OriginClock } from './origin-clock.js';
 import { Pauses } from './pauses.js';
 import { removeMark, touchMark, writeMark, writeReport } from './part-mark.js';
 import { REPORT_FILE, type RecordingReport, type TrackReport } from './report.js';
-import { TrackRecorder } from './track-recorder.js';
+import { recordedCodec, TrackRecorder } from './track-recorder.js';
 
 export interface RecorderOptions {
   host: ComponentHost;
@@ -22,6 +23,8 @@ export interface RecorderOptions {
   destination: { bucket: string; prefix: string; byRequest?: true; notify?: string };
   /** Records no pictures. */
   audioOnly?: boolean;
+  /** Records VP8 and VP9 beside H.264. */
+  anyCodec?: boolean;
   /** Called once with the finished part, unless nothing was recorded. */
   finished(part: RecordedPart): void;
   /** Called once instead of `finished` if nothing was recorded. */
@@ -86,7 +89,8 @@ export class Recorder implements Component {
     const wanted = new Map(tracks.map((received) => [received.track.trackId, received]));
     for (const [trackId, recorder] of this.#tracks) {
       const received = wanted.get(trackId);
-      if (received !== undefined) {
+      // Each file has one codec, and a publisher that returns may have changed it.
+      if (received !== undefined && this.#codecOf(received) === recorder.codec) {
         recorder.update(received);
         continue;
       }
@@ -170,6 +174,10 @@ export class Recorder implements Component {
     return this.#closed;
   }
 
+  #codecOf(received: ReceivedTrack): RecordedCodec {
+    return recordedCodec(received, this.#options.anyCodec ?? false);
+  }
+
   #record(trackId: string, received: ReceivedTrack, directory: string): void {
     const { host } = this.#options;
     let origin = this.#origins.get(received.origin);
@@ -178,6 +186,7 @@ export class Recorder implements Component {
       directory,
       name: randomUUID(),
       received,
+      codec: this.#codecOf(received),
       media: host.media,
       origin,
       serial: randomInt(0x7fffffff),

@@ -49,6 +49,18 @@ describe('options of a recording', () => {
     await expect(prepare({ s3 }, { audioOnly: 'yes' })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
   });
 
+  test('suits any room only if it is asked to take any codec, and shows that', async () => {
+    expect((await prepare({ s3 }, { anyCodec: true })).properties).toEqual({ subscribeMode: 'auto', anyCodec: true });
+    for (const anyCodec of [false, null]) {
+      expect((await prepare({ s3 }, { anyCodec })).properties).toEqual({ subscribeMode: 'auto' });
+    }
+    await expect(prepare({ s3 }, { anyCodec: 'yes' })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    const record = () => ({ close: async () => undefined });
+    const { videoCodecs } = recordingKind({ s3, pathPrefix: null, endpoint: null, record });
+    expect(videoCodecs?.({ anyCodec: true })).toEqual(['h264', 'vp8']);
+    for (const anyCodec of [undefined, null, false, 'yes']) expect(videoCodecs?.({ anyCodec })).toEqual(['h264']);
+  });
+
   test('takes credentials with an endpoint whatever the environment has', async () => {
     const to: RecordingOptions[] = [];
     const credentials = { ...s3, bucket: 'theirs', endpoint: 'https://store.example/base' };
@@ -65,12 +77,13 @@ describe('options of a recording', () => {
       (await kind.prepare(options, { roomId: 'kitchen', videoCodec: 'h264' })).start({} as ComponentHost);
     }
     expect(to).toEqual([
-      { target: credentials, prefix: '', byRequest: true, audioOnly: false, notify: false },
+      { target: credentials, prefix: '', byRequest: true, audioOnly: false, anyCodec: false, notify: false },
       {
         target: { ...s3, endpoint: 'http://own.example' },
         prefix: '',
         byRequest: false,
         audioOnly: false,
+        anyCodec: false,
         notify: false,
       },
     ]);

@@ -6,6 +6,7 @@ import {
   type ComponentHost,
   type ComponentKind,
 } from '@bloom/rooms';
+import { anyCodecProperty, videoCodecsOf } from '../any-codec.js';
 import type { S3Target } from '../s3/object-store.js';
 import { prefixOf, targetOf, type UploadDefaults } from './upload-target.js';
 
@@ -21,6 +22,8 @@ export interface RecordingOptions {
   /** The credentials came with the request, so they end with this process. */
   byRequest: boolean;
   audioOnly: boolean;
+  /** Record VP8 and VP9 beside H.264. */
+  anyCodec: boolean;
   /** Send news of the upload. */
   notify: boolean;
 }
@@ -31,7 +34,7 @@ export function recordingKind(options: RecordingKindOptions): ComponentKind {
 
   return {
     type: 'recording',
-    requiresH264: true,
+    videoCodecs: videoCodecsOf,
     limitPerRoom: 1,
     prepare: async (given) => {
       const asked = parseOptions(COMPONENT_SCHEMAS.recording.options, given);
@@ -48,10 +51,17 @@ export function recordingKind(options: RecordingKindOptions): ComponentKind {
       const audioOnly = asked.audioOnly ?? false;
 
       return {
-        properties: { subscribeMode, ...(audioOnly ? { audioOnly } : {}) },
+        properties: { subscribeMode, ...(audioOnly ? { audioOnly } : {}), ...anyCodecProperty(asked) },
         subscribeMode,
         start: (host) =>
-          record(host, { target, prefix, byRequest: own !== null, audioOnly, notify: asked.notify ?? false }),
+          record(host, {
+            target,
+            prefix,
+            byRequest: own !== null,
+            audioOnly,
+            anyCodec: asked.anyCodec ?? false,
+            notify: asked.notify ?? false,
+          }),
       };
     },
   };

@@ -97,7 +97,7 @@ export class RecordingService {
       s3,
       pathPrefix,
       endpoint,
-      record: (host, { target, prefix, byRequest, audioOnly, notify }) => {
+      record: (host, { target, prefix, byRequest, audioOnly, anyCodec, notify }) => {
         const told = notify ? hold?.(host.roomId) : undefined;
         const asks = notify ? { notify: host.componentId } : {};
         const recorder = new Recorder({
@@ -107,6 +107,7 @@ export class RecordingService {
           mediaNow: epochNow,
           destination: { bucket: target.bucket, prefix, ...(byRequest ? { byRequest } : {}), ...asks },
           audioOnly,
+          anyCodec,
           finished: (part) =>
             this.#uploads.add(part, { target, prefix, byRequest, ...asks, ...(told === undefined ? {} : { told }) }),
           empty: (name) => {

@@ -1,14 +1,18 @@
-import { readdir, rmdir, stat, truncate } from 'node:fs/promises';
+import { open, readdir, rmdir, stat, truncate } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { ComponentError } from '../errors.js';
 import { FragmentReader } from '../mp4/fragment-reader.js';
 import { OpusPackets } from '../ogg/opus-packets.js';
+import { webmHeader } from '../webm/webm-file.js';
+import { WebmReader } from '../webm/webm-reader.js';
 import { removeMark, writeReport, type PartMark } from './part-mark.js';
 import { MIX_FILE } from './part-mix.js';
 import { REPORT_FILE } from './report.js';
 
 const CHUNK_BYTES = 1024 * 1024;
+/** Clock rate of recorded pictures, per millisecond. */
+const TICKS_PER_MS = 90;
 
 /**
  * Completes a part whose node was killed while recording: truncates half-written files, and writes `report.json` from
@@ -61,6 +65,7 @@ async function wholeTicks(path: string): Promise<number> {
     if (samples > 0) await truncate(path, size - packets.pending);
     return samples;
   }
+  if (extname(basename(path)) === '.webm') return completeWebm(path, chunks);
   const reader = new FragmentReader();
   try {
     for await (const chunk of chunks) reader.push(chunk);
@@ -70,4 +75,28 @@ async function wholeTicks(path: string): Promise<number> {
   if (reader.end > 0) await truncate(path, reader.wholeBytes);
 
   return reader.end;
+}
+
+/** Also writes the length and the places to seek to, as the recorder would have done. */
+async function completeWebm(path: string, chunks: AsyncIterable<Buffer>): Promise<number> {
+  const reader = new WebmReader();
+  try {
+    for await (const chunk of chunks) reader.push(chunk);
+  } catch (error) {
+    if (!(error instanceof ComponentError)) throw error;
+  }
+  const { track, endMs: durationMs, wholeBytes: cuesAt } = reader;
+  if (track === undefined || durationMs === 0) return 0;
+  const cues = reader.cues.bytes();
+  const file = await open(path, 'r+');
+  try {
+    await file.truncate(cuesAt);
+    await file.write(cues, 0, cues.length, cuesAt);
+    const header = webmHeader(track, { durationMs, cuesAt, bytes: cuesAt + cues.length });
+    await file.write(header, 0, header.length, 0);
+  } finally {
+    await file.close();
+  }
+
+  return Math.round(durationMs * TICKS_PER_MS);
 }

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ENCODINGS, RecordedCodec } from '../recorded-codecs.js';
 import type { OriginDescription } from './origin-description.js';
 import type { ReportedPause } from './pauses.js';
 
@@ -27,7 +28,7 @@ export interface RecordingReport {
 
 export interface TrackReport extends OriginDescription {
   type: 'audio' | 'video';
-  encoding: 'OPUS' | 'H264';
+  encoding: (typeof ENCODINGS)[RecordedCodec];
   /** Nanoseconds from the start of the recording to the start of the track. */
   offset: number;
   /** In ticks of `clock_rate`. */

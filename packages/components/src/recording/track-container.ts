@@ -5,16 +5,16 @@ import { OggWriter } from '../ogg/ogg-writer.js';
 import { fragment, lengthPrefixed, type Mp4Sample } from '../mp4/fragment.js';
 import { initSegment, type Mp4VideoTrack } from '../mp4/init-segment.js';
 
-const VIDEO_TIMESCALE = 90_000;
+export const VIDEO_TIMESCALE = 90_000;
 /** Maximum duration written at once, which is how much a crash may cost. */
-const CHUNK_SECONDS = 1;
+export const CHUNK_SECONDS = 1;
 /** Maximum number of bytes written at once: a publisher's timestamps may stand still while its pictures keep coming. */
-const CHUNK_BYTES = 2 * 1024 * 1024;
+export const CHUNK_BYTES = 2 * 1024 * 1024;
 /** Still pictures and silence are sent this rarely, so a track may last that much longer than its last frame. */
 const END_SLACK_SECONDS = 2;
 const LAST_PICTURE_TICKS = VIDEO_TIMESCALE / 30;
 /** Duration of a picture followed by a late one. */
-const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
+export const SHORTEST_TICKS = VIDEO_TIMESCALE / 1_000;
 /** Maximum of a parameter set's length field in the header. */
 const MAX_PARAMETER_SET_BYTES = 0xffff;
 /** Maximum of a sample's duration field: 13 hours of one picture. */
@@ -36,12 +36,14 @@ const SILENCE = [
  * any time.
  */
 export interface TrackContainer {
-  readonly extension: 'ogg' | 'mp4';
+  readonly extension: 'ogg' | 'mp4' | 'webm';
   readonly clockRate: number;
   /** Ticks of `clockRate` in the file. */
   readonly length: number;
   /** Bytes that replace the start of the file before the result of `frame` or `end` is appended. */
   readonly header?: Buffer | undefined;
+  /** Bytes that replace the start of the file after the result of `end` was appended. */
+  readonly finalHeader?: Buffer | undefined;
   frame(frame: Pick<TappedFrame, 'timestamp' | 'key' | 'data'>): Buffer;
   /** `until` is the end of the track on the scale of the frames' timestamps; by default it ends with its last frame. */
   end(until?: number): Buffer;
@@ -147,10 +149,7 @@ export class H264Container implements TrackContainer {
 
   end(until?: number): Buffer {
     if (this.#track === undefined) return Buffer.alloc(0);
-    const shown = (until ?? 0) - this.#last!.timestamp;
-    const longest = END_SLACK_SECONDS * VIDEO_TIMESCALE;
-    const before = Math.min(this.#pending.at(-1)?.duration ?? LAST_PICTURE_TICKS, VIDEO_TIMESCALE);
-    this.#close(shown > 0 && shown <= longest ? shown : before);
+    this.#close(lastTicks((until ?? 0) - this.#last!.timestamp, this.#pending.at(-1)?.duration));
 
     return this.#flush();
   }
@@ -188,6 +187,16 @@ export class H264Container implements TrackContainer {
 
     return bytes;
   }
+}
+
+/**
+ * Returns the ticks of the last picture. `shown` is the time to the end of its track, `before` the length of the
+ * picture before it.
+ */
+export function lastTicks(shown: number, before = LAST_PICTURE_TICKS): number {
+  const isEnd = shown > 0 && shown <= END_SLACK_SECONDS * VIDEO_TIMESCALE;
+
+  return isEnd ? shown : Math.min(before, VIDEO_TIMESCALE);
 }
 
 function isOtherSet(nal: Buffer, { sps, pps }: Mp4VideoTrack): boolean {

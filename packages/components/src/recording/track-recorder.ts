@@ -2,6 +2,7 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReceivedTrack } from '@bloom/rooms';
 import type { MediaRoom, MediaTap, TappedFrame } from '@bloom/sfu';
+import { ENCODINGS, type RecordedCodec } from '../recorded-codecs.js';
 import { describeOrigin } from './origin-description.js';
 import type { OriginClock } from './origin-clock.js';
 import type { Pauses } from './pauses.js';
@@ -9,12 +10,14 @@ import { type JudgedFrame, PauseJudge } from './pause-judge.js';
 import type { TrackReport } from './report.js';
 import { Timeline } from './timeline.js';
 import { H264Container, OpusContainer, type TrackContainer } from './track-container.js';
+import { WebmContainer } from './webm-container.js';
 
 export interface TrackRecorderOptions {
   directory: string;
   /** File name without extension. */
   name: string;
   received: ReceivedTrack;
+  codec: RecordedCodec;
   media: MediaRoom;
   origin: OriginClock;
   /** Serial number of the Ogg stream. */
@@ -26,6 +29,19 @@ export interface TrackRecorderOptions {
   begun(): void;
   /** Called when the file can no longer be written. */
   failed(error: unknown): void;
+}
+
+/** Returns the codec in which a track is recorded. A track that has another one is not: its tap logs that. */
+export function recordedCodec({ track: { kind, codec } }: ReceivedTrack, anyCodec: boolean): RecordedCodec {
+  if (kind === 'audio') return 'opus';
+
+  return anyCodec && (codec === 'vp8' || codec === 'vp9') ? codec : 'h264';
+}
+
+function containerOf(codec: RecordedCodec, serial: number): TrackContainer {
+  if (codec === 'opus') return new OpusContainer(serial);
+
+  return codec === 'h264' ? new H264Container() : new WebmContainer(codec);
 }
 
 /** Start of a recording on two clocks, in Unix milliseconds. They diverge when the machine's time is set. */
@@ -59,17 +75,22 @@ export class TrackRecorder {
 
   constructor(options: TrackRecorderOptions) {
     this.#options = options;
-    const { received, media, name, origin, serial } = options;
+    const { received, codec, media, name, origin, serial } = options;
     this.#received = received;
-    this.#container = received.track.kind === 'audio' ? new OpusContainer(serial) : new H264Container();
+    this.#container = containerOf(codec, serial);
     this.#timeline = new Timeline(origin, this.#container.clockRate);
     this.#pauses = new PauseJudge(this.#container.clockRate);
     this.file = `${name}.${this.#container.extension}`;
     this.#tap = media.openTap({
       trackId: received.track.trackId,
-      codecs: [received.track.kind === 'audio' ? 'opus' : 'h264'],
+      codecs: [codec],
       onFrame: (frame) => this.#frame(frame),
     });
+  }
+
+  /** Codec of the file. */
+  get codec(): RecordedCodec {
+    return this.#options.codec;
   }
 
   /** Bytes in the file; 0 means that no file exists. */
@@ -105,7 +126,7 @@ export class TrackRecorder {
 
     return {
       type: track.kind,
-      encoding: track.kind === 'audio' ? 'OPUS' : 'H264',
+      encoding: ENCODINGS[this.codec],
       offset: Math.round(Math.max(0, offsetMs) * 1e6),
       start_timestamp: firstTimestamp,
       end_timestamp: firstTimestamp + this.#ticks,
@@ -136,7 +157,14 @@ export class TrackRecorder {
     const until = this.#ssrc < 0 ? undefined : this.#timeline.ticksAt(endedAtMs);
     if (!this.#failed) this.#append(Buffer.concat([...rest, this.#container.end(until)]));
     await this.#writing;
+    await this.#complete();
     await this.#handle?.close().catch((error: unknown) => this.#fail(error));
+  }
+
+  async #complete(): Promise<void> {
+    const { finalHeader } = this.#container;
+    if (this.#failed || finalHeader === undefined) return;
+    await this.#handle?.write(finalHeader, 0, finalHeader.length, 0).catch((error: unknown) => this.#fail(error));
   }
 
   #frame(frame: TappedFrame): Promise<void> | undefined {

@@ -24,7 +24,7 @@ export function rtspKind(options: RtspKindOptions): ComponentKind {
 
   return {
     type: 'rtsp',
-    requiresH264: true,
+    videoCodecs: () => ['h264'],
     limitPerRoom: null,
     prepare: async (given) => {
       const parsed = parseOptions(COMPONENT_SCHEMAS.rtsp.options, given);

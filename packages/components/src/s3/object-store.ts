@@ -47,6 +47,7 @@ export interface ObjectStore {
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   ogg: 'audio/ogg',
   mp4: 'video/mp4',
+  webm: 'video/webm',
   json: 'application/json',
   m4s: 'video/mp4',
   m3u8: 'application/vnd.apple.mpegurl',

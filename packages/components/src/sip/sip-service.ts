@@ -42,7 +42,6 @@ export class SipService {
     });
     this.kind = {
       type: 'sip',
-      requiresH264: false,
       limitPerRoom: null,
       prepare: async (given) => {
         const { address, username, password } = parseOptions(COMPONENT_SCHEMAS.sip.options, given).registrarCredentials;

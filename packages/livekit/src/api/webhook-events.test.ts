@@ -9,7 +9,6 @@ const record = { identity: 'ann', name: 'Ann', kind: 'standard', metadata: 'm', 
 let host: ComponentHost;
 const camera: ComponentKind = {
   type: 'rtsp',
-  requiresH264: false,
   limitPerRoom: null,
   prepare: async () => ({
     properties: {},

@@ -32,7 +32,6 @@ interface Member {
 const FILE: ComponentKind = {
   type: 'file',
   limitPerRoom: null,
-  requiresH264: false,
   prepare: async () => ({
     properties: {},
     subscribeMode: null,

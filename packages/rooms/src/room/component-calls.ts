@@ -2,8 +2,15 @@ import type { ActorContext } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import { done, refusals, refused, unwrap, type Outcome } from '../outcome.js';
 import type { ComponentType } from '../component-schemas.js';
-import { RoomError, type ComponentView, type NamedConfig } from '../room-service.js';
-import type { ComponentKinds, ComponentReport, ComponentRoom, PreparedComponent, Resumed } from './component-kind.js';
+import { RoomError, VIDEO_CODECS, type ComponentView, type NamedConfig, type VideoCodec } from '../room-service.js';
+import type {
+  ComponentKind,
+  ComponentKinds,
+  ComponentReport,
+  ComponentRoom,
+  PreparedComponent,
+  Resumed,
+} from './component-kind.js';
 import type { ComponentRecord } from './component-table.js';
 import type { RoomMachine } from './room-machine.js';
 import type { RoomProtocol } from './room-messages.js';
@@ -37,14 +44,15 @@ export async function addComponent(
   if (kind === undefined) return refusals.componentsDisabled(type);
   const missing = kind.missingPackage?.();
   if (missing !== undefined) return refusals.componentsNeed(type, missing);
-  if (kind.requiresH264 && videoCodec !== 'h264') return refusals.incompatibleCodec(roomId);
+  const given = options ?? {};
+  const isObject = typeof given === 'object' && !Array.isArray(given);
+  const asked = (isObject ? given : {}) as Record<string, unknown>;
+  if (!suitsRoom(kind, asked, videoCodec)) return refusals.incompatibleCodec(roomId);
   if (kind.limitPerRoom !== null && machine.components.count(type) >= kind.limitPerRoom)
     return refusals.componentLimit(type, roomId);
-  const given = options ?? {};
-  if (typeof given !== 'object' || Array.isArray(given)) return refusals.invalidOptions();
+  if (!isObject) return refusals.invalidOptions();
 
   let prepared: PreparedComponent;
-  const asked = given as Record<string, unknown>;
   try {
     prepared = await kind.prepare(asked, { roomId, videoCodec });
   } catch (error) {
@@ -60,6 +68,14 @@ export async function addComponent(
   const isStarted = startComponent({ machine, config, media, context, life }, component);
 
   return isStarted ? done({ id, type, properties, tracks: [] }) : refusals.componentFailed(type);
+}
+
+/** Returns whether the component can use every codec that clients of the room send without being asked for another. */
+function suitsRoom(kind: ComponentKind, options: Record<string, unknown>, required: VideoCodec | null): boolean {
+  const taken = kind.videoCodecs?.(options);
+  const sent = required === null ? VIDEO_CODECS : [required];
+
+  return taken === undefined || sent.every((codec) => taken.includes(codec));
 }
 
 type Starting = Pick<ComponentRecord, 'id' | 'type' | 'options' | 'properties' | 'origins'> & {
@@ -117,11 +133,12 @@ export async function prepareComponents(
 ): Promise<ResumedComponent[]> {
   const { roomId, videoCodec } = room;
   const counts = new Map<ComponentType, number>();
-  for (const { type } of snapshots) {
+  for (const { type, options } of snapshots) {
     const sum = (counts.get(type) ?? 0) + 1;
     counts.set(type, sum);
-    const { limitPerRoom = null, requiresH264 = false } = kinds.get(type) ?? {};
-    if (requiresH264 && videoCodec !== 'h264') unwrap(refusals.incompatibleCodec(roomId));
+    const kind = kinds.get(type);
+    const { limitPerRoom = null } = kind ?? {};
+    if (kind !== undefined && !suitsRoom(kind, options, videoCodec)) unwrap(refusals.incompatibleCodec(roomId));
     if (limitPerRoom !== null && sum > limitPerRoom) unwrap(refusals.componentLimit(type, roomId));
   }
 

@@ -9,8 +9,11 @@ export interface ComponentKind {
   readonly type: ComponentType;
   /** Returns the optional package that this kind needs but that is not installed; undefined when the kind is usable. */
   missingPackage?(): string | undefined;
-  /** Restricts the kind to rooms that enforce h264. */
-  readonly requiresH264: boolean;
+  /**
+   * Returns the video codecs that a component with these options, as the caller sent them, takes or publishes. Rooms
+   * whose publishers may send another one refuse it. Absent: it works in any room.
+   */
+  videoCodecs?(options: Readonly<Record<string, unknown>>): readonly VideoCodec[];
   /** Maximum number of components of this kind in a room; null = unlimited. */
   readonly limitPerRoom: number | null;
   /**

@@ -20,6 +20,11 @@ describe("the problem behind a server's answer", () => {
     expect(problemOfAnswer(400, 'Incompatible video codec enforced in room r').message).toContain('h264');
   });
 
+  test('says that a server without a store records nothing', () => {
+    const text = 'S3 credentials has to be passed either by request or at application startup as envs';
+    expect(problemOfAnswer(400, text).title).toBe('There is no storage for recordings');
+  });
+
   test("keeps the server's words if the room is gone", () => {
     const { code, message } = problemOfAnswer(404, 'Room r does not exist');
     expect(code).toBe('no-such-room');

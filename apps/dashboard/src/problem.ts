@@ -58,8 +58,15 @@ export function problemOfAnswer(status: number, errors: string): Problem {
   if (errors.startsWith('Incompatible video codec')) {
     return new Problem(
       'refused',
-      'This room cannot be streamed or recorded',
-      'That needs a room with the video codec h264, which is set when the room is created.',
+      'This room has another video codec',
+      'Take any codec, or use a room with the video codec h264, which is set when the room is created.',
+    );
+  }
+  if (errors.startsWith('S3 credentials has to be passed')) {
+    return new Problem(
+      'refused',
+      'There is no storage for recordings',
+      'Set JF_S3_* on the server, or start a recording with other storage in the room’s page.',
     );
   }
   if (status === 404 && errors.startsWith('Room ')) return new Problem('no-such-room', 'The room is gone', errors);

@@ -13,10 +13,16 @@ async function openRoom(api: BloomClient, roomId: string, config: { videoCodec?:
   }
 }
 
-/** Starts to stream a room, creating it if necessary: only rooms that enforce H.264 can be streamed. */
+/** Starts to stream a room, creating it if necessary. */
 export async function startStream(api: BloomClient, roomId: string): Promise<void> {
+  // H.264 costs the stream least: rooms of any codec can be streamed.
   await openRoom(api, roomId, { videoCodec: 'h264' });
-  await api.addComponent(roomId, 'hls', { lowLatency: true });
+  await api.addComponent(roomId, 'hls', { lowLatency: true, anyCodec: true });
+}
+
+/** Starts to record a room, whatever its people send. */
+export async function startRecording(api: BloomClient, roomId: string): Promise<void> {
+  await api.addComponent(roomId, 'recording', { anyCodec: true });
 }
 
 /** Takes a seat in a room, creating the room if it does not exist or no longer exists. */

@@ -193,6 +193,13 @@ test('shares nothing when the screen picker is cancelled, and shows a dismissibl
   await page.hides('No screen is shared');
 });
 
+test('says why a call is not recorded on a server without storage', async () => {
+  await join('unrecorded');
+  await page.click('Record');
+  await page.shows('There is no storage for recordings');
+  await page.shows('Record');
+});
+
 test('shows the invite link if the browser has no clipboard', async () => {
   await join('linked');
   await page.click('Copy invite link');

@@ -6,15 +6,19 @@ import { type Problem, problemOf } from '../problem.js';
 import { takeSeat } from '../room.js';
 import { callLink, inviteLink, keyIn } from '../router.js';
 import { useSession } from '../session.js';
+import { Failure } from '../ui/parts.js';
+import { useAction } from '../ui/use-action.js';
 import { encryptionOf } from './call-key.js';
 import { CallRoom, type Joining } from './call-room.js';
 import { type JoinWish, Lobby } from './lobby.js';
+import { RecordButton } from './record-button.js';
 
 /** The lobby and then the call. Another view ends the call. */
 export function CallPage({ invited }: { readonly invited?: string | undefined }) {
   const { api, base } = useSession();
   const [call, setCall] = useState<Joining | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const action = useAction();
   /** The person may have left for another view before there was a seat. */
   const isHere = useRef(false);
   useEffect(() => {
@@ -72,5 +76,16 @@ export function CallPage({ invited }: { readonly invited?: string | undefined })
   if (call === null) return <Lobby invited={invited} problem={problem} onJoin={join} />;
   const invite = async (): Promise<string> =>
     inviteLink(location.href, (await api.createInvitation(call.roomId)).token, keyIn(location.hash));
-  return <CallRoom call={call} base={base} invite={invite} onLeft={left} />;
+  // The server cannot decode an encrypted call.
+  const recording = call.encryption === undefined && <RecordButton roomId={call.roomId} action={action} />;
+  return (
+    <CallRoom
+      call={call}
+      base={base}
+      invite={invite}
+      actions={recording}
+      notices={<Failure action={action} />}
+      onLeft={left}
+    />
+  );
 }

@@ -2,7 +2,7 @@ import type { Encryption } from '@bloom/client/encryption';
 import { RoomProvider, useRoom } from '@bloom/react';
 import { CallView, IconButton, type JoiningMedia, Notice } from '@bloom/react/kit';
 import type { CreatedPeer } from '@bloom/server-sdk';
-import { useEffect, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { type Problem, problemOfEnd, serverUnreachable } from '../problem.js';
 
 /** Outage after which the page shows the lobby again: long enough for a node to restart. */
@@ -24,11 +24,15 @@ export interface CallRoomProps {
   readonly base: string;
   /** Creates a link for others; absent if this person cannot invite any. */
   readonly invite?: () => Promise<string>;
+  /** Further buttons beside the heading, and what they have to say. */
+  readonly actions?: ReactNode;
+  readonly notices?: ReactNode;
   /** Called when the call has ended, with null after leaving, otherwise with the reason. */
   readonly onLeft: (why: Problem | null) => void;
 }
 
-export function CallRoom({ call: { roomId, name, seat, media, encryption }, base, invite, onLeft }: CallRoomProps) {
+export function CallRoom({ call, base, invite, actions, notices, onLeft }: CallRoomProps) {
+  const { roomId, name, seat, media, encryption } = call;
   const { token, websocketUrl } = seat;
   const room = useRoom({
     // The room's node may refuse websockets from this page, which has another origin (`JF_CHECK_ORIGIN`).
@@ -60,13 +64,21 @@ export function CallRoom({ call: { roomId, name, seat, media, encryption }, base
         name={name}
         media={media}
         encrypted={encryption !== undefined}
-        actions={inviting}
+        actions={
+          <>
+            {actions}
+            {inviting}
+          </>
+        }
         notices={
-          copied !== null && (
-            <Notice kind="info" onDismiss={() => setCopied(null)}>
-              {copied}
-            </Notice>
-          )
+          <>
+            {notices}
+            {copied !== null && (
+              <Notice kind="info" onDismiss={() => setCopied(null)}>
+                {copied}
+              </Notice>
+            )}
+          </>
         }
         {...(invite === undefined
           ? {}

@@ -12,7 +12,12 @@ const FIELDS: readonly Field[] = [
     pattern: '[A-Za-z0-9\\-]+',
   },
   { name: 'maxPeers', label: 'Maximum number of people', kind: 'number', hint: 'Empty: no limit' },
-  { name: 'videoCodec', label: 'Video codec', options: ['', 'h264', 'vp8'], hint: 'Streams and recordings need h264' },
+  {
+    name: 'videoCodec',
+    label: 'Video codec',
+    options: ['', 'h264', 'vp8'],
+    hint: 'Cameras need h264; without it, streams and recordings must be asked to take any codec',
+  },
   {
     name: 'peerlessPurgeTimeout',
     label: 'Remove when empty',

@@ -60,8 +60,6 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
   /** Undefined until the user chooses; until then a room that is streamed shows its stream. */
   const [chosen, setBy] = useState<'hls' | 'whep'>();
   const by = chosen ?? (isStreamed ? 'hls' : 'whep');
-  /** The codec is chosen as a room is created, and a stream needs one that all players have. */
-  const canStream = room === undefined || room.config.videoCodec === 'h264';
   const [showing, setShowing] = useState<Showing>('looking');
   const [latencyMs, setLatencyMs] = useState<number | null>(null);
   const [started, setStarted] = useState(false);
@@ -96,11 +94,6 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
         <Loading />
       ) : by === 'whep' ? (
         <WhepVideo roomId={roomId} label={`Speaker of ${roomId}`} />
-      ) : !canStream ? (
-        <p className="hint">
-          This room cannot be streamed or recorded: that needs a room with the video codec h264, which is chosen as the
-          room is created in <a href={hashOf({ view: 'rooms' })}>Rooms</a>.
-        </p>
       ) : (
         <StreamVideo
           url={api.streamUrl(roomId)}
@@ -110,7 +103,7 @@ function WatchRoom({ roomId }: { readonly roomId: string }) {
           onLatency={setLatencyMs}
         />
       )}
-      {by === 'hls' && canStream && showing === 'nothing' && (
+      {by === 'hls' && showing === 'nothing' && (
         <p>
           {begins ? (
             <span className="hint">Started. It begins when someone in the room publishes.</span>

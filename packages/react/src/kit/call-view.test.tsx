@@ -38,6 +38,15 @@ describe('a call', () => {
     expect(names()).toEqual(['Bob', 'Ann (you)']);
   });
 
+  test('says that it is recorded for as long as it is', async () => {
+    await show();
+    expect(room.text).not.toContain('Recorded');
+    await room.does(() => room.client.have(person('Bob'), { ...person('Recording'), type: 'recording' }));
+    expect(room.text).toContain('Recorded');
+    await room.does(() => room.client.have(person('Bob')));
+    expect(room.text).not.toContain('Recorded');
+  });
+
   test('says in words that media does not pass, and what helps', async () => {
     await show();
     const status = (): string | null => room.one('[role=status].bloom-status').textContent;

@@ -64,7 +64,8 @@ export function CallView({
 
   const toggle = (wanted: 'chat' | 'devices'): void => setPanel(panel === wanted ? null : wanted);
   const state = useClientState();
-  const others = usePeers().filter(({ type }) => type === 'webrtc').length;
+  const peers = usePeers();
+  const others = peers.filter(({ type }) => type === 'webrtc').length;
   const isAlone = state === 'connected' && others === 0;
   return (
     <main className="bloom-call">
@@ -75,6 +76,11 @@ export function CallView({
         <ConnectionStatus />
         {state !== 'connecting' && state !== 'idle' && (
           <span className="bloom-hint bloom-people">{others === 0 ? 'only you' : `${others + 1} people`}</span>
+        )}
+        {peers.some(({ type }) => type === 'recording') && (
+          <span className="bloom-recorded" role="status">
+            Recorded
+          </span>
         )}
         <p className="bloom-hint bloom-news" aria-live="polite">
           {news}

@@ -18,6 +18,7 @@ const PATHS = {
   more: 'M5 12h.01M12 12h.01M19 12h.01',
   lock: 'M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3',
   pin: 'M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v6',
+  record: 'M12 4a8 8 0 1 0 0 16a8 8 0 1 0 0-16zM12 10a2 2 0 1 0 0 4a2 2 0 1 0 0-4z',
   signal: 'M5 18v-3M10 18v-6M15 18V9M20 18V6',
 } as const;
 

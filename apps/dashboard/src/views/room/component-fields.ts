@@ -9,6 +9,15 @@ const MODE: Field = {
   hint: 'auto: to everything in the room',
 };
 
+/** Without it, streams and recordings need a room with the video codec h264. */
+const ANY_CODEC: Field = {
+  name: 'anyCodec',
+  label: 'Take any codec',
+  kind: 'boolean',
+  initial: 'true',
+  hint: 'VP8 and VP9 beside H.264, as in rooms without a video codec',
+};
+
 /** Object storage fields below `at`. */
 const storage = (at: string): readonly Field[] => [
   { name: `${at}.bucket`, label: 'S3 bucket', hint: 'All four, or none for the storage of the server' },
@@ -30,7 +39,7 @@ export type StartableType = keyof typeof FORMS;
 
 const FORMS = {
   hls: {
-    h264: true,
+    h264: false,
     fields: [
       { name: 'lowLatency', label: 'Low latency', kind: 'boolean', initial: 'true' },
       { name: 'persistent', label: 'Keep as a recording', kind: 'boolean' },
@@ -41,14 +50,15 @@ const FORMS = {
         min: 1,
         hint: 'Empty: everything',
       },
+      ANY_CODEC,
       MODE,
       ...storage('s3'),
     ],
   },
   recording: {
-    h264: true,
+    h264: false,
     note: 'Needs object storage: of the server (JF_S3_*), or entered here.',
-    fields: [{ name: 'pathPrefix', label: 'Path prefix' }, MODE, ...storage('credentials')],
+    fields: [{ name: 'pathPrefix', label: 'Path prefix' }, ANY_CODEC, MODE, ...storage('credentials')],
   },
   rtsp: {
     h264: true,

@@ -38,8 +38,7 @@ export function Components({ room }: { readonly room: Room }) {
 function Start({ room, onClose }: { readonly room: Room; readonly onClose: () => void }) {
   const { api, live } = useSession();
   const action = useAction();
-  const streamable = room.config.videoCodec === 'h264';
-  const [type, setType] = useState<StartableType>(streamable ? 'hls' : 'file');
+  const [type, setType] = useState<StartableType>('hls');
   const { fields, h264, note } = COMPONENT_FORMS[type];
   async function start(form: FormData): Promise<void> {
     if (
@@ -71,7 +70,7 @@ function Start({ room, onClose }: { readonly room: Room; readonly onClose: () =>
             ))}
           </select>
         </label>
-        {h264 && !streamable && (
+        {h264 && room.config.videoCodec !== 'h264' && (
           <p className="hint">
             This kind needs a room with the video codec h264, which is set when the room is created.
           </p>

@@ -84,12 +84,14 @@ test('reports a component that the server refuses in the dialog', async () => {
   await page.shows('File not found');
 });
 
-test('says in a room without H.264 that a kind needs it', async () => {
+test('offers a stream that takes any codec, and says in a room without H.264 that cameras need it', async () => {
   await page.api.createRoom({ roomId: 'garden' });
   await page.show(<RoomPage roomId="garden" />);
   await page.shows('None is running');
   await page.click('Start a component');
-  await page.fill('Kind', 'hls');
+  expect(page.find<HTMLInputElement>('Take any codec').checked).toBe(true);
+  expect(page.text).not.toContain('This kind needs');
+  await page.fill('Kind', 'rtsp');
   await page.shows('This kind needs a room with the video codec h264');
 });
 

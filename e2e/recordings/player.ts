@@ -1,5 +1,6 @@
 // Plays a file in a browser's <video> or <audio>.
 import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import type { Browser } from 'playwright-core';
 
 export interface Played {
@@ -26,7 +27,7 @@ export interface Look {
 export async function playFile(browser: Browser, path: string, looks: readonly Look[] = []): Promise<Played> {
   const page = await browser.newPage();
   try {
-    const type = path.endsWith('.ogg') ? 'audio/ogg' : 'video/mp4';
+    const type = { '.ogg': 'audio/ogg', '.webm': 'video/webm' }[extname(path)] ?? 'video/mp4';
     const source = `data:${type};base64,${readFileSync(path).toString('base64')}`;
     return await page.evaluate(
       async ({ source: url, looks: wanted }) => {

@@ -33,6 +33,7 @@ const transport: TransportStats = {
     {
       ...stream,
       trackId: 'bob:a',
+      codec: 'opus',
       variant: 'h',
       reason: 'other',
       paddingPackets: 0,
@@ -89,6 +90,21 @@ test('counts every packet of sound as a frame, whatever its codec', () => {
   const media = { roomId: 'r', transports: [{ ...transport, inbound: [sound], outbound: [] }] };
   expect(metricsReport([{ roomId: 'r', peers: [ann], media }])).toMatchObject({
     'room_id=r': { 'endpoint_id=ann': { 'track_id=ann:a': { 'inbound-rtp.frames': 10 } } },
+  });
+});
+
+test('lists the second encoding of a track apart from the first', () => {
+  const one = { ...transport.inbound[0]!, codec: 'av1' };
+  const inbound = [one, { ...one, codec: 'vp8', fallback: true as const }];
+  const ann = { peerId: 'ann', metadata: null, descriptions: {}, tracks: [] };
+  const media = { roomId: 'r', transports: [{ ...transport, inbound, outbound: [] }] };
+  expect(metricsReport([{ roomId: 'r', peers: [ann], media }])).toMatchObject({
+    'room_id=r': {
+      'endpoint_id=ann': {
+        'track_id=ann:v': { 'inbound-rtp.encoding': 'AV1' },
+        'track_id=ann:v:fallback': { 'inbound-rtp.encoding': 'VP8' },
+      },
+    },
   });
 });
 

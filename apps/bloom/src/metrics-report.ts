@@ -58,16 +58,21 @@ function endpoint(
   if (transport.estimationBps !== undefined) node['endpoint.bandwidth'] = transport.estimationBps;
 
   const variantsOf = new Map<string, number>();
-  for (const track of transport.inbound) variantsOf.set(track.trackId, (variantsOf.get(track.trackId) ?? 0) + 1);
+  for (const track of transport.inbound) variantsOf.set(nameOf(track), (variantsOf.get(nameOf(track)) ?? 0) + 1);
   for (const track of transport.inbound) {
+    const name = nameOf(track);
     // Each encoding of a simulcast track is a separate stream.
-    const key = (variantsOf.get(track.trackId) ?? 0) > 1 ? `${track.trackId}:${track.variant}` : track.trackId;
+    const key = (variantsOf.get(name) ?? 0) > 1 ? `${name}:${track.variant}` : name;
     node[`track_id=${key}`] = inbound(track, trackMetadata.get(track.trackId));
   }
   for (const track of transport.outbound) {
     node[`track_id=${track.trackId}`] = outbound(track, trackMetadata.get(track.trackId));
   }
   return node;
+}
+
+function nameOf({ trackId, fallback }: InboundTrackStats): string {
+  return fallback === true ? `${trackId}:fallback` : trackId;
 }
 
 function inbound(track: InboundTrackStats, metadata: unknown): ReportNode {

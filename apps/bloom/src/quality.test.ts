@@ -30,6 +30,7 @@ const inbound = (counters: Counters, jitterMs: number, active = true): InboundTr
 
 const outbound = (counters: Counters, roundTripMs?: number): OutboundTrackStats => ({
   ...stream(counters),
+  codec: 'vp8',
   reason: 'other',
   paddingPackets: 0,
   paddingBytes: 0,

@@ -67,6 +67,11 @@ export interface InboundTrack {
   formatParameters?: string;
   /** A shared screen, which sends nothing while it does not change. */
   still?: true;
+  /**
+   * A second encoding of the client's track with the same `trackId`, in another codec. Slots in that codec get it; it
+   * is sent only while there are any (`fallbackWanted`).
+   */
+  fallback?: true;
 }
 
 /**
@@ -149,6 +154,8 @@ export type ClientMediaEvent =
    * %.
    */
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
+  /** Whether the fallback of this client's track has subscribers; at first it has none. */
+  | { type: 'fallbackWanted'; peerId: string; trackId: string; wanted: boolean }
   /** The client sent a message on a channel without headers. */
   | { type: 'dataPacket'; peerId: string; label: string; data: Uint8Array }
   /** The server closed one of the client's channels because of a limit. */
@@ -273,6 +280,8 @@ export interface InboundTrackStats extends StreamStats {
   variant: Variant;
   active: boolean;
   codec: string;
+  /** Set for the second encoding of a track. */
+  fallback?: true;
   rtx: { packets: number; bytes: number };
   /** Lost packets that later ones repeated. */
   recovered: number;
@@ -287,6 +296,7 @@ export interface FlowingLayers {
 }
 export interface OutboundTrackStats extends StreamStats {
   trackId: string;
+  codec: string;
   /** Variant that currently flows; absent before the first media. */
   variant?: Variant;
   target?: Variant;

@@ -24,7 +24,7 @@ function inbound(more: Partial<InboundTrackStats>): InboundTrackStats {
 function outbound(more: Partial<OutboundTrackStats>): OutboundTrackStats {
   const padding = { paddingPackets: 0, paddingBytes: 0 };
   const rest = { reason: 'low_bandwidth', retransmitted: 0, redundant: 0, rtcpPacketsSent: 0 } as const;
-  return { ...stream, trackId: 't7', variant: 'm', target: 'h', ...padding, ...rest, ...more };
+  return { ...stream, trackId: 't7', codec: 'vp8', variant: 'm', target: 'h', ...padding, ...rest, ...more };
 }
 
 function transport(peerId: string, more: Partial<TransportStats>): TransportStats {
@@ -115,6 +115,18 @@ test('counts a stream that started in between from zero, and reports no rates fo
   });
   const still = peerRates({ view, peer: 'bob', before: after, after, ms: 1_000 });
   expect(still.outbound[0]).toMatchObject({ bps: 0, loss: 0 });
+});
+
+test('compares a subscriber of a second encoding with that one alone', () => {
+  const second = inbound({ ssrc: 7, codec: 'h264', fallback: true, bytes: 10_000 });
+  const both = [inbound({ ssrc: 5, codec: 'av1', bytes: 76_000 }), second];
+  const own = outbound({ codec: 'h264' });
+  const now = {
+    roomId: 'kitchen',
+    transports: [transport('ann', { inbound: both }), transport('bob', { outbound: [own] })],
+  };
+  const [rates] = peerRates({ view, peer: 'bob', before: undefined, after: now, ms: 1_000 }).outbound;
+  expect(rates).toMatchObject({ codec: 'h264', targetBps: 80_000 });
 });
 
 test('gives the pause as the reason for the silence of a track that its subscriber has paused', () => {

@@ -87,7 +87,7 @@ function outboundLine(
   const wantedBefore = sourceOf(before, stream).find(({ ssrc }) => ssrc === wanted?.ssrc);
 
   return {
-    codec: published[0]?.codec ?? null,
+    codec: stream.codec,
     variant: stream.variant ?? null,
     target: stream.target ?? null,
     reason: stream.paused === true ? 'paused' : stream.reason,
@@ -133,9 +133,11 @@ function lossOf(stream: StreamStats, earlier: StreamStats | undefined): number {
   return expected === 0 ? 0 : Math.round((lost / expected) * 10_000) / 10_000;
 }
 
-/** Returns the encodings of a track as its publisher sends them. */
-function sourceOf(stats: RoomMediaStats | undefined, { trackId }: OutboundTrackStats): InboundTrackStats[] {
-  return stats?.transports.flatMap(({ inbound }) => inbound.filter((stream) => stream.trackId === trackId)) ?? [];
+/** Returns the encodings of a track as its publisher sends them, in the codec that the subscriber gets. */
+function sourceOf(stats: RoomMediaStats | undefined, { trackId, codec }: OutboundTrackStats): InboundTrackStats[] {
+  const isSource = (stream: InboundTrackStats): boolean => stream.trackId === trackId && stream.codec === codec;
+
+  return stats?.transports.flatMap(({ inbound }) => inbound.filter(isSource)) ?? [];
 }
 
 export function transportOf(stats: RoomMediaStats | undefined, peer: string): TransportStats | undefined {

@@ -29,6 +29,8 @@ export interface EndpointTrack {
   trackId: string;
   kind: TrackKind;
   codec: CodecName;
+  /** Codec of a second encoding, for receivers that lack the first; the media plane has it under the same id. */
+  fallback?: CodecName;
   metadata: unknown;
   /** Offered rids in offer order; empty = no simulcast. */
   encodings: readonly Variant[];

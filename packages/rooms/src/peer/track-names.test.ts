@@ -32,6 +32,8 @@ test('gives a track that comes back under another id its former one, in everythi
   ]);
   const muted = { type: 'trackMutedByServer', muted: true } as const;
   expect(names.toClient({ ...muted, trackId: 'old' })).toEqual({ ...muted, trackId: 'new' });
+  const wanted = { type: 'fallbackWanted', peerId: 'ann', wanted: true } as const;
+  expect(names.toClient({ ...wanted, trackId: 'old' })).toEqual({ ...wanted, trackId: 'new' });
 });
 
 test('recognises tracks by kind and metadata, in their order, and leaves others alone', () => {

@@ -48,9 +48,14 @@ export class TrackNames {
 
   /** Returns an input to the session in the client's ids. */
   toClient(input: SessionInput): SessionInput {
-    const isOwn = input.type === 'trackMutedByServer' || input.type === 'trackRemovedByServer';
-
-    return isOwn ? { ...input, trackId: this.#nameOf(input.trackId) } : input;
+    switch (input.type) {
+      case 'trackMutedByServer':
+      case 'trackRemovedByServer':
+      case 'fallbackWanted':
+        return { ...input, trackId: this.#nameOf(input.trackId) };
+      default:
+        return input;
+    }
   }
 
   #recognise(tracks: readonly Recognised[]): void {

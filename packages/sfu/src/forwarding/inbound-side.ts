@@ -6,6 +6,7 @@ import type { TrackKind } from '../media-frames.js';
 import { Backlog } from '../backlog.js';
 import type { MediaContext } from '../context.js';
 import { DropReports, type DroppedMedia } from './drop-reports.js';
+import { FallbackTrack, keyOf, tracksWithId } from './fallback-track.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
 import { StartEstimate } from './start-estimate.js';
@@ -31,6 +32,7 @@ export class InboundSide implements TrackOwner {
   readonly #context: MediaContext;
   readonly #options: InboundSideOptions;
   readonly backlog: Backlog;
+  /** With the keys of `keyOf`. */
   readonly tracks = new Map<string, PublishedTrack>();
   readonly #routes = new StreamRoutes((cause, track, nowMs) => this.dropped(cause, track, nowMs));
   readonly #drops: DropReports;
@@ -74,19 +76,20 @@ export class InboundSide implements TrackOwner {
     const inbound = negotiated.filter(({ kind, trackId }) => this.#accepted[kind] && !this.#removed.has(trackId));
     const added: PublishedTrack[] = [];
     const removed: PublishedTrack[] = [];
-    const wanted = new Map(inbound.map((params) => [params.trackId, params]));
-    for (const track of this.tracks.values()) {
-      const params = wanted.get(track.trackId);
+    const wanted = new Map(inbound.map((params) => [keyOf(params), params]));
+    for (const [key, track] of this.tracks) {
+      const params = wanted.get(key);
       if (params !== undefined && isSameSource(track.params, params)) continue;
       this.#remove(track);
       removed.push(track);
     }
-    for (const params of inbound) {
-      const existing = this.tracks.get(params.trackId);
+    for (const [key, params] of wanted) {
+      const existing = this.tracks.get(key);
       const before = existing?.params;
-      const track = existing ?? new PublishedTrack(this.#context, this, params);
+      const Track = params.fallback === true ? FallbackTrack : PublishedTrack;
+      const track = existing ?? new Track(this.#context, this, params);
       if (existing === undefined) {
-        this.tracks.set(params.trackId, track);
+        this.tracks.set(key, track);
         track.setBlocked(this.#blocked.has(params.trackId), this.#context.world.now());
         added.push(track);
       } else {
@@ -119,16 +122,20 @@ export class InboundSide implements TrackOwner {
   setBlocked(trackId: string, blocked: boolean): void {
     if (blocked) this.#blocked.add(trackId);
     else this.#blocked.delete(trackId);
-    this.tracks.get(trackId)?.setBlocked(blocked, this.#context.world.now());
+    for (const track of this.withId(trackId)) track.setBlocked(blocked, this.#context.world.now());
   }
 
-  /** Removes a track and refuses its id from now on. Returns it in a list; the caller closes it. */
+  /** Removes a track and refuses its id from now on. Returns it and its fallback; the caller closes them. */
   removeTrack(trackId: string): PublishedTrack[] {
     this.#removed.add(trackId);
-    const track = this.tracks.get(trackId);
-    if (track === undefined) return [];
-    this.#remove(track);
-    return [track];
+    const tracks = this.withId(trackId);
+    for (const track of tracks) this.#remove(track);
+    return tracks;
+  }
+
+  /** Returns the track and its fallback. */
+  withId(trackId: string): PublishedTrack[] {
+    return tracksWithId(this.tracks, trackId);
   }
 
   /** True if a track that should be sending has sent nothing for 10 s. */
@@ -143,7 +150,7 @@ export class InboundSide implements TrackOwner {
   }
 
   #remove(track: PublishedTrack): void {
-    this.tracks.delete(track.trackId);
+    this.tracks.delete(keyOf(track.params));
     this.#routes.remove(track);
     this.#drops.forget(track.trackId);
   }
@@ -266,7 +273,7 @@ export class InboundSide implements TrackOwner {
   #writeAllowance(nowMs: number): void {
     let expectedBps = 0;
     for (const { params, bitrates } of this.tracks.values()) {
-      if (params.kind !== 'video') continue;
+      if (params.kind !== 'video' || params.fallback === true) continue;
       for (const variant of params.rids.length === 0 ? (['h'] as const) : params.rids) expectedBps += bitrates[variant];
     }
     const bps = this.#startEstimate.due(nowMs, expectedBps);
@@ -348,6 +355,7 @@ function streamStats(track: PublishedTrack, stream: InboundStream): InboundTrack
     variant: stream.variant,
     active: !track.simulcast || track.activity.isActive(stream.variant),
     codec: track.params.codec.name,
+    ...(track.params.fallback === true ? { fallback: true } : {}),
     packets: statistics.packets,
     bytes: statistics.bytes,
     markers: stream.markers,

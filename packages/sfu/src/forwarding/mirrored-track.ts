@@ -1,5 +1,5 @@
 import type { TrackState } from '../crossing/worker-link.js';
-import type { Variant } from '../media-engine.js';
+import type { InboundTrack, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
 import { VARIANTS } from '../variants/variants.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
@@ -24,8 +24,11 @@ export class MirroredTrack extends PublishedTrack {
   readonly #context: MediaContext;
   readonly #owner: MirroredOwner;
   #state: TrackState;
-  /** Variants that cross. All of them do until the first answer, so that no needed packet is missed. */
-  #needed: readonly Variant[] = VARIANTS;
+  /**
+   * Variants that cross. All of them do until the first answer, so that no needed packet is missed; of a fallback, which
+   * is not sent before somebody needs it, none.
+   */
+  #needed: readonly Variant[];
   /** Time when somebody last needed each variant. */
   readonly #neededAtMs = { l: Number.NEGATIVE_INFINITY, m: Number.NEGATIVE_INFINITY, h: Number.NEGATIVE_INFINITY };
   #lookAtMs = 0;
@@ -37,6 +40,7 @@ export class MirroredTrack extends PublishedTrack {
     this.#context = context;
     this.#owner = owner;
     this.#state = state;
+    this.#needed = crossingAtFirst(state.params);
     this.#begin(state);
     this.bitrates = state.bitrates;
     this.muted = state.muted;
@@ -78,8 +82,8 @@ export class MirroredTrack extends PublishedTrack {
     this.#look(nowMs);
   }
 
-  /** A subscriber is about to connect: request the variants now, so that its first packets are already on their way. */
-  expect(nowMs: number): void {
+  /** Requests the variants now, so that the subscriber's first packets are already on their way. */
+  override expect(nowMs: number): void {
     this.#want(this.simulcast ? 'm' : 'h', nowMs);
   }
 
@@ -149,6 +153,11 @@ export class MirroredTrack extends PublishedTrack {
     stream.started = true;
     return stream;
   }
+}
+
+/** Returns the variants that cross to another worker before it says which ones it needs. */
+export function crossingAtFirst({ fallback }: InboundTrack): readonly Variant[] {
+  return fallback === true ? [] : VARIANTS;
 }
 
 /** Before its first media a subscriber waits for its target. */

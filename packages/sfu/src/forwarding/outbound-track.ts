@@ -414,6 +414,7 @@ export class OutboundTrack implements TrackSubscriber {
     return {
       ssrc: this.params.ssrc,
       trackId: this.trackId,
+      codec: this.params.codec.name,
       packets: this.packets,
       bytes: this.bytes,
       markers: this.markers,

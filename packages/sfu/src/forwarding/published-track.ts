@@ -339,6 +339,9 @@ export class PublishedTrack {
     this.owner.emit({ type: 'voiceActivity', trackId: this.trackId, status: this.#voice!.status });
   }
 
+  /** A subscriber is about to connect. */
+  expect(_nowMs: number): void {}
+
   addSlot(slot: TrackSubscriber): void {
     this.slots.add(slot);
     slot.selection.setBitrates(this.bitrates);
@@ -468,7 +471,7 @@ export class PublishedTrack {
       // Probes from video senders are packets without a picture.
       if (stream !== undefined) sent += this.params.kind === 'video' ? stream.markers : stream.statistics.packets;
     }
-    const excused = this.muted || this.blocked || this.params.still === true;
+    const excused = this.muted || this.blocked || this.params.still === true || this.params.fallback === true;
     this.#silentMs = this.#silence.look(sent, excused, nowMs);
     const stalled = this.params.kind === 'video' && this.#silentMs >= STALLED_MS;
     if (stalled === this.#stalled) return;

@@ -104,7 +104,7 @@ describe('faults and garbage', () => {
     // Its parameter sets are lost.
     const [, slice] = source.h264Frame({ key: true });
     publisher.send(slice!);
-    const stream = world.room.transport('pub')!.inbound.tracks.get('cam')!.stream('h')!;
+    const stream = world.room.transport('pub')!.inbound.withId('cam')[0]!.stream('h')!;
     let looks = 0;
     const isMissing = stream.losses.isMissing.bind(stream.losses);
     stream.losses.isMissing = (sequence) => {
@@ -118,7 +118,7 @@ describe('faults and garbage', () => {
   test('does not let two sources that claim one variant replace each other with each packet', () => {
     const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101 })] });
     const sources = [camera(0x201), camera(0x202)];
-    const stream = () => world.room.transport('pub')!.inbound.tracks.get('cam')!.stream('h');
+    const stream = () => world.room.transport('pub')!.inbound.withId('cam')[0]!.stream('h');
     const seen = new Set<unknown>();
     world.advance(1_000, () => {
       for (const source of sources) {

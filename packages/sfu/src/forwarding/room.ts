@@ -12,7 +12,7 @@ import { Withheld } from '../withheld.js';
 import { DataRouter } from '../data/data-router.js';
 import type { MediaContext } from '../context.js';
 import { RoomCrossings } from './room-crossings.js';
-import { MirroredTrack } from './mirrored-track.js';
+import { keyOf, tracksWithId } from './fallback-track.js';
 import { FrameFeed } from './frame-feed.js';
 import { FrameTap } from './frame-tap.js';
 import type { OutboundTrack } from './outbound-track.js';
@@ -30,13 +30,14 @@ export class ForwardingRoom {
   /** Permissions of the peers that are restricted. */
   readonly #permissions = new Map<string, MediaPermissions>();
   readonly #withheld = new Withheld();
+  /** With the keys of `keyOf`. */
   readonly #tracks = new Map<string, PublishedTrack>();
   /** Live slots by the track they show, whether or not that track is published yet. */
   readonly #slots = new Map<string, Set<OutboundTrack>>();
   readonly #feeds = new Map<number, FrameFeed>();
   readonly #taps = new Map<number, FrameTap>();
   readonly #data: DataRouter;
-  /** Tracks whose id is taken; they follow once it is free. */
+  /** Tracks whose id is taken by another client; they follow once it is free. */
   readonly #shadowed = new Set<PublishedTrack>();
   /** Undefined while the room lives on this worker alone. */
   crossings: RoomCrossings | undefined;
@@ -82,9 +83,11 @@ export class ForwardingRoom {
         this.#withheld.set(command);
         return this.#transports.get(command.peerId)?.outbound.setWithheld(command.trackId, command.withheld);
       case 'setTrackBitrates':
-        return this.#trackOf(command)?.setBitrates(command.bitratesBps);
+        for (const track of this.#tracksOf(command)) track.setBitrates(command.bitratesBps);
+        return undefined;
       case 'setTrackMuted':
-        return this.#trackOf(command)?.setMuted(command.muted, this.#context.world.now());
+        for (const track of this.#tracksOf(command)) track.setMuted(command.muted, this.#context.world.now());
+        return undefined;
       case 'setPermissions':
         return this.#setPermissions(command.peerId, command.permissions);
       case 'setTrackBlocked':
@@ -194,16 +197,19 @@ export class ForwardingRoom {
     const { added, removed } = transport.negotiate(negotiation);
     this.#unpublishAll(removed);
     for (const track of added) this.#publish(track);
-    if (this.crossings === undefined) return;
-    for (const { trackId } of negotiation.outbound) {
-      const track = this.#tracks.get(trackId);
-      if (track instanceof MirroredTrack) track.expect(this.#context.world.now());
+    const nowMs = this.#context.world.now();
+    for (const { mid, trackId, codec } of negotiation.outbound) {
+      const slot = transport.outbound.slots.get(mid);
+      if (slot?.live === true && slot.trackId === trackId) continue;
+      for (const track of tracksWithId(this.#tracks, trackId)) {
+        if (track.params.codec.name === codec.name) track.expect(nowMs);
+      }
     }
   }
 
-  /** Returns the track if that peer publishes it: a track with the same id may belong to another peer. */
-  #trackOf({ peerId, trackId }: { peerId: string; trackId: string }): PublishedTrack | undefined {
-    return this.#transports.get(peerId)?.inbound.tracks.get(trackId);
+  /** Returns the track and its fallback if that peer publishes them: the same id may belong to another peer. */
+  #tracksOf({ peerId, trackId }: { peerId: string; trackId: string }): PublishedTrack[] {
+    return this.#transports.get(peerId)?.inbound.withId(trackId) ?? [];
   }
 
   #closeTransport(peerId: string): TransportStats | undefined {
@@ -246,7 +252,7 @@ export class ForwardingRoom {
     const { tap: number, trackId } = command;
     const tap = new FrameTap(this.#context, command, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
     this.#taps.set(number, tap);
-    const track = this.#tracks.get(trackId);
+    const track = this.#tracks.get(keyOf({ trackId }));
     if (track !== undefined) tap.attach(track);
   }
 
@@ -263,11 +269,15 @@ export class ForwardingRoom {
   #publish(track: PublishedTrack): void {
     // The control plane refuses taken ids, but a peer that moved to another worker may arrive before its end is
     // processed here.
-    if (this.#tracks.has(track.trackId)) return void this.#shadowed.add(track);
-    this.#tracks.set(track.trackId, track);
+    const { trackId, params, owner } = track;
+    const key = keyOf(params);
+    const isForeign = params.fallback === true && this.#tracks.get(keyOf({ trackId }))?.owner !== owner;
+    if (this.#tracks.has(key) || isForeign) return void this.#shadowed.add(track);
+    this.#tracks.set(key, track);
     this.crossings?.published(track);
-    for (const slot of this.#slots.get(track.trackId) ?? []) slot.attach(track);
-    for (const tap of this.#taps.values()) if (tap.trackId === track.trackId) tap.attach(track);
+    for (const slot of this.#slots.get(trackId) ?? []) slot.attach(track);
+    if (params.fallback === true) return;
+    for (const tap of this.#taps.values()) if (tap.trackId === trackId) tap.attach(track);
   }
 
   #unpublishAll(tracks: readonly PublishedTrack[] = []): void {
@@ -276,15 +286,14 @@ export class ForwardingRoom {
 
   #unpublish(track: PublishedTrack): void {
     const { trackId } = track;
+    const key = keyOf(track.params);
     this.#shadowed.delete(track);
-    if (this.#tracks.get(trackId) === track) this.#tracks.delete(trackId);
+    if (this.#tracks.get(key) === track) this.#tracks.delete(key);
     this.crossings?.unpublished(track);
     track.close();
-    if (this.#shadowed.size === 0 || this.#tracks.has(trackId)) return;
-    for (const next of this.#shadowed) {
-      if (next.trackId !== trackId) continue;
+    for (const next of [...this.#shadowed].filter((each) => each.trackId === trackId)) {
       this.#shadowed.delete(next);
-      return this.#publish(next);
+      this.#publish(next);
     }
   }
 
@@ -296,8 +305,7 @@ export class ForwardingRoom {
     let slots = this.#slots.get(slot.trackId);
     if (slots === undefined) this.#slots.set(slot.trackId, (slots = new Set()));
     slots.add(slot);
-    const track = this.#tracks.get(slot.trackId);
-    if (track !== undefined) slot.attach(track);
+    for (const track of tracksWithId(this.#tracks, slot.trackId)) slot.attach(track);
   }
 
   #slotGone(slot: OutboundTrack): void {

@@ -131,7 +131,7 @@ describe('changed SSRCs', () => {
       for (const { trackId, mid } of inbound) {
         const source = plain(ssrc++, { mid, rid: ['l', 'm', 'h'][ssrc % 3]! });
         publisher.send(source.vp8Frame({ key: true, packets: 1 })[0]!);
-        for (const stream of world.room.transport('pub')!.inbound.tracks.get(trackId)!.streams) streams.add(stream);
+        for (const stream of world.room.transport('pub')!.inbound.withId(trackId)[0]!.streams) streams.add(stream);
       }
     });
     // One for each of the 90 encodings, 64 replacements, and "none".

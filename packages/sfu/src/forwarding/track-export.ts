@@ -5,6 +5,7 @@ import type { MediaContext } from '../context.js';
 import type { Variant } from '../media-engine.js';
 import { VARIANTS } from '../variants/variants.js';
 import type { InboundStream } from './inbound-stream.js';
+import { crossingAtFirst } from './mirrored-track.js';
 import type { PublishedTrack } from './published-track.js';
 
 /** Interval at which the publisher's clock is repeated, ms. */
@@ -40,7 +41,7 @@ export class TrackExport {
     this.#version = track.version;
     link.post({ room, type: 'track', track: number, peerId: track.owner.peerId, state: stateOf(track) });
     // Everything crosses until the other part has answered, so that it misses nothing that somebody there waits for.
-    this.need(VARIANTS);
+    this.need(crossingAtFirst(track.params));
   }
 
   /** Lets exactly these variants cross, including those that have not begun. */

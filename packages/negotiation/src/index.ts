@@ -8,3 +8,4 @@ export {
   toNegotiatedCodec,
   UnacceptableOffer,
 } from './publications.js';
+export { chooseTrackCodec } from './received-codec.js';

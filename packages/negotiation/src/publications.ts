@@ -22,6 +22,8 @@ const DEFAULT_BITRATES: Record<TrackKind, Required<Bitrates>> = {
 /** A track that the client publishes. */
 export interface Publication {
   inbound: InboundTrack;
+  /** Its second encoding, in another codec. */
+  fallback: InboundTrack | undefined;
   metadata: unknown;
   disabled: Set<Variant>;
   muted: boolean;
@@ -67,6 +69,8 @@ export interface PublicationRules {
   commonCodecsOnly?: boolean;
   /** True for clients that take an inactive m-line as the refusal of one track. For others, it ends the call. */
   refusesTracks?: () => boolean;
+  /** True for clients that may send a second encoding of a track; these take refusals as well. */
+  takesFallbacks?: () => boolean;
 }
 
 /** What a client says about the tracks of its offer. */
@@ -78,9 +82,16 @@ export interface OfferedTracks {
   bitrates: ReadonlyMap<string, Bitrates>;
   /** True if the client encrypts its tracks end to end. */
   encrypted?: boolean;
+  /**
+   * Ids of tracks by the mids of m-lines with their second encodings, in another codec and of the same sizes. Ignored
+   * unless the rules take them.
+   */
+  fallbacks?: ReadonlyMap<string, string>;
 }
 
 type Refusal = 'refused';
+
+type Encodings = Pick<Publication, 'inbound' | 'fallback'>;
 
 interface Foreign {
   trackId: (id: string) => boolean;
@@ -100,12 +111,20 @@ interface Claim {
 
 interface Terms {
   offer: OfferedTracks;
+  /** M-lines with second encodings, by the ids of their tracks. */
+  fallbacks: ReadonlyMap<string, TrackLine>;
   /** The tracks before the offer, by id. */
   known: ReadonlyMap<string, Publication>;
   /** Number of tracks that may be new. */
   maxAdded: number;
   /** Payload types of several m-lines on which the client may send. */
   shared: ReadonlySet<number | undefined>;
+}
+
+/** A track that the client publishes on an m-line, and the answer to it. */
+interface Received {
+  track: InboundTrack;
+  answer: Omit<Extract<PublishedMedia, { type: 'receive' }>, 'type'>;
 }
 
 interface Admission {
@@ -122,6 +141,8 @@ export class Publications {
   #byMid = new Map<string, Publication>();
   /** The last track of each mid on which the client has ever sent, for the map of mids. */
   readonly #lastTrackIds = new Map<string, string>();
+  /** Mids on which the client has ever sent a second encoding. */
+  readonly #fallbackMids = new Set<string>();
 
   /** Ids of tracks that the backend has removed, one per call of the backend. Kept until the connection ends. */
   readonly #withdrawn = new Set<string>();
@@ -173,6 +194,7 @@ export class Publications {
     const claims = lines.map((line) => this.#claim(line, offer, isForeign)).filter((claim) => claim !== undefined);
     const admission = this.#admit(claims, {
       offer,
+      fallbacks: this.#fallbackLines(lines, claims, offer),
       known,
       maxAdded: MAX_TRACKS - kept.size,
       shared: sharedPayloadTypes(own),
@@ -181,7 +203,9 @@ export class Publications {
 
     this.#byMid = admission.byMid;
     const mids = new Set(media.map(({ mid }) => mid));
-    for (const mid of this.#lastTrackIds.keys()) if (!mids.has(mid)) this.#lastTrackIds.delete(mid);
+    for (const used of [this.#lastTrackIds, this.#fallbackMids]) {
+      for (const mid of used.keys()) if (!mids.has(mid)) used.delete(mid);
+    }
     const replaced = admission.added.map(({ inbound }) => inbound.trackId).filter((trackId) => known.has(trackId));
     const gone = [...known.keys()].filter((trackId) => this.get(trackId) === undefined);
 
@@ -192,14 +216,16 @@ export class Publications {
   mergeBitrates(trackId: string, bitrates: Bitrates): Bitrates | undefined {
     const publication = this.get(trackId);
     if (publication === undefined) return undefined;
-    const { inbound } = publication;
+    const { inbound, fallback } = publication;
     const accepted = onlyVariants(bitrates, inbound.rids);
-    publication.inbound = { ...inbound, bitratesBps: { ...inbound.bitratesBps, ...accepted } };
+    const merged = { bitratesBps: { ...inbound.bitratesBps, ...accepted } };
+    publication.inbound = { ...inbound, ...merged };
+    if (fallback !== undefined) publication.fallback = { ...fallback, ...merged };
     return accepted;
   }
 
   #hasSent(mid: string): boolean {
-    return this.#byMid.has(mid) || this.#lastTrackIds.has(mid);
+    return this.#byMid.has(mid) || this.#lastTrackIds.has(mid) || this.#fallbackMids.has(mid);
   }
 
   /** A sending m-line outweighs a missing entry: newer clients leave muted tracks out of the map. */
@@ -219,8 +245,28 @@ export class Publications {
     return paused !== undefined && paused.inbound.trackId === trackId ? { line, trackId, paused } : undefined;
   }
 
+  /**
+   * Returns the m-lines with second encodings by the ids of their tracks: the first one for each track. An m-line that is
+   * for a track itself is none.
+   */
+  #fallbackLines(
+    lines: readonly TrackLine[],
+    claims: readonly Claim[],
+    { fallbacks }: OfferedTracks,
+  ): Map<string, TrackLine> {
+    const found = new Map<string, TrackLine>();
+    if (fallbacks === undefined || this.#rules.takesFallbacks?.() !== true) return found;
+    const claimed = new Set(claims.map(({ line }) => line.mid));
+    for (const line of lines) {
+      const trackId = fallbacks.get(line.mid);
+      if (trackId === undefined || claimed.has(line.mid) || !isSending(line) || found.has(trackId)) continue;
+      found.set(trackId, line);
+    }
+    return found;
+  }
+
   /** Decides on the claims in order: the first one that succeeds has the track. */
-  #admit(claims: readonly Claim[], { offer, known, maxAdded, shared }: Terms): Admission {
+  #admit(claims: readonly Claim[], { offer, known, maxAdded, shared, fallbacks }: Terms): Admission {
     const byMid = new Map<string, Publication>();
     const answers = new Map<string, PublishedMedia>();
     const taken = new Set<string>();
@@ -247,16 +293,18 @@ export class Publications {
       }
       const received = this.#receive(claim, offer, existing);
       if (received === 'refused') continue;
-      const { payloadType, rtxPayloadType, redPayloadType } = received.track.codec;
-      received.track.hasOwnPayloadTypes = ![payloadType, rtxPayloadType, redPayloadType].some((each) =>
-        shared.has(each),
-      );
-      answers.set(line.mid, { type: 'receive', ...received.answer });
-      if (existing !== undefined && isSameTrack(existing.inbound, received.track)) {
-        existing.inbound = received.track;
-        settle(claim, existing);
+      const second = this.#receiveFallback(received.track, { offer, existing, line: fallbacks.get(trackId) });
+      for (const { track, answer } of second === undefined ? [received] : [received, second]) {
+        const { payloadType, rtxPayloadType, redPayloadType } = track.codec;
+        const hasShared = [payloadType, rtxPayloadType, redPayloadType].some((each) => shared.has(each));
+        track.hasOwnPayloadTypes = !hasShared;
+        answers.set(track.mid, { type: 'receive', ...answer });
+      }
+      const next = { inbound: received.track, fallback: second?.track };
+      if (existing !== undefined && isSameTrack(existing, next)) {
+        settle(claim, Object.assign(existing, next));
       } else {
-        const publication = this.#publish(received.track, { line, offer, others: [...byMid.values()] });
+        const publication = this.#publish(next, { line, offer, others: [...byMid.values()] });
         added.push(publication);
         settle(claim, publication);
       }
@@ -284,11 +332,7 @@ export class Publications {
     throw new UnacceptableOffer(reason);
   }
 
-  #receive(
-    { line, trackId }: Claim,
-    offer: OfferedTracks,
-    existing: Publication | undefined,
-  ): { track: InboundTrack; answer: Omit<Extract<PublishedMedia, { type: 'receive' }>, 'type'> } | Refusal {
+  #receive({ line, trackId }: Claim, offer: OfferedTracks, existing: Publication | undefined): Received | Refusal {
     const { kind } = line;
     const { videoCodec, commonCodecsOnly } = this.#rules;
     const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true });
@@ -322,8 +366,24 @@ export class Publications {
     };
   }
 
+  /** Returns the second encoding of a track on this m-line, or undefined if it cannot stand in for the first. */
+  #receiveFallback(
+    first: InboundTrack,
+    { line, offer, existing }: { line: TrackLine | undefined; offer: OfferedTracks; existing: Publication | undefined },
+  ): Received | undefined {
+    if (line?.kind !== 'video' || first.kind !== 'video') return undefined;
+    this.#fallbackMids.add(line.mid);
+    const received = this.#receive({ line, trackId: first.trackId }, offer, existing);
+    if (received === 'refused') return undefined;
+    const { codec, rids } = received.track;
+    // Receivers are told the sizes of the first encoding.
+    const hasSameSizes = rids.length === first.rids.length && rids.every((rid) => first.rids.includes(rid));
+    if (codec.name === first.codec.name || !hasSameSizes) return undefined;
+    return { ...received, track: { ...received.track, fallback: true } };
+  }
+
   #publish(
-    inbound: InboundTrack,
+    { inbound, fallback }: Encodings,
     { line, offer, others }: { line: TrackLine; offer: OfferedTracks; others: readonly Publication[] },
   ): Publication {
     // One audio and one video track form a synchronised stream; two tracks of a kind would hide each other.
@@ -331,6 +391,7 @@ export class Publications {
     const mates = siblings.some((other) => other.inbound.kind === inbound.kind) ? [] : siblings;
     return {
       inbound,
+      fallback,
       metadata: offer.metadata.get(inbound.trackId) ?? null,
       disabled: new Set(),
       muted: false,
@@ -362,17 +423,24 @@ function sharedPayloadTypes(lines: readonly OfferedMedia[]): ReadonlySet<number 
 }
 
 /** Returns false when subscribers have to renegotiate the track as a new one with the same id. */
-function isSameTrack(before: InboundTrack, after: InboundTrack): boolean {
-  const { kind, codec, rids } = before;
+function isSameTrack(before: Encodings, after: Encodings): boolean {
+  const { kind, codec, rids } = before.inbound;
   const isSimulcast = rids.length > 0;
-  return kind === after.kind && codec.name === after.codec.name && isSimulcast === after.rids.length > 0;
+  return (
+    kind === after.inbound.kind &&
+    codec.name === after.inbound.codec.name &&
+    before.fallback?.codec.name === after.fallback?.codec.name &&
+    isSimulcast === after.inbound.rids.length > 0
+  );
 }
 
-export function describePublication({ inbound, metadata, disabled, streamId, encrypted }: Publication): EndpointTrack {
+export function describePublication(publication: Publication): EndpointTrack {
+  const { inbound, fallback, metadata, disabled, streamId, encrypted } = publication;
   return {
     trackId: inbound.trackId,
     kind: inbound.kind,
     codec: inbound.codec.name,
+    ...(fallback === undefined ? {} : { fallback: fallback.codec.name }),
     metadata,
     encodings: inbound.rids,
     disabledEncodings: inbound.rids.filter((rid) => disabled.has(rid)),

@@ -112,7 +112,7 @@ function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
 }
 
 function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
-  const { sdpOffer, trackIdToTrackMetadata, trackIdToTrackBitrates, midToTrackId, encrypted } = fields;
+  const { sdpOffer, trackIdToTrackMetadata, trackIdToTrackBitrates, midToTrackId, encrypted, fallbacks } = fields;
   if (!isRecord(sdpOffer) || sdpOffer['type'] !== 'offer' || typeof sdpOffer['sdp'] !== 'string') {
     return invalid('sdpOffer without an offer');
   }
@@ -129,13 +129,17 @@ function parseSdpOffer(fields: Record<string, unknown>): ClientEvent {
   return {
     type: 'sdpOffer',
     sdp: sdpOffer['sdp'],
-    midToTrackId: new Map(
-      Object.entries(midToTrackId ?? {}).filter((entry): entry is [string, string] => isTrackId(entry[1])),
-    ),
+    midToTrackId: trackIds(midToTrackId ?? {}),
     metadata: new Map(Object.entries(trackIdToTrackMetadata)),
     bitrates,
     ...(encrypted === true ? { encrypted } : {}),
+    ...(isRecord(fallbacks) ? { fallbacks: trackIds(fallbacks) } : {}),
   };
+}
+
+/** Returns the entries whose values are ids of tracks. */
+function trackIds(byMid: Record<string, unknown>): Map<string, string> {
+  return new Map(Object.entries(byMid).filter((entry): entry is [string, string] => isTrackId(entry[1])));
 }
 
 /**

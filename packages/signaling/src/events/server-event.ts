@@ -108,6 +108,11 @@ export const serverEvent = {
     return custom('trackUnavailable', { trackId, reason });
   },
 
+  /** For clients that support the `fallback` feature. */
+  fallbackWanted(trackId: string, wanted: boolean): string {
+    return custom('fallbackWanted', { trackId, wanted });
+  },
+
   dataChannelClosed(label: string, reason: DataCloseReason): string {
     return custom('dataChannelClosed', { label, reason });
   },

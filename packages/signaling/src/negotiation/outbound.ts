@@ -1,11 +1,10 @@
-import { type PublishedMedia, toNegotiatedCodec } from '@bloom/negotiation';
+import { chooseTrackCodec, type Publications, type PublishedMedia, toNegotiatedCodec } from '@bloom/negotiation';
 import type { OutboundSlot } from '@bloom/sfu';
 import {
   type AnswerMedia,
   type ChosenCodec,
   chooseExtensions,
   choosePublishedCodec,
-  chooseReceivedCodec,
   type OfferedMedia,
 } from '@bloom/webrtc';
 import type { Slot, Slots } from './slots.js';
@@ -44,7 +43,7 @@ export function matchSlots(
     const track = slot?.track;
     const isSealed = track?.info.encrypted === true && !decrypts;
     const isPossible = slot?.kind === line.kind && track !== undefined && !isSealed;
-    const codec = isPossible ? chooseReceivedCodec(line, track.info.codec) : null;
+    const codec = isPossible ? chooseTrackCodec(line, track.info) : null;
     if (slot !== undefined && track !== undefined && !track.gone && codec !== null) {
       outbound.push({
         mid: line.mid,
@@ -59,6 +58,21 @@ export function matchSlots(
     return { line, published: own, slot, codec, lacks: codec === null ? (isSealed ? 'NO_KEY' : 'NO_CODEC') : null };
   });
   return { media: planned, outbound };
+}
+
+/** Returns the track of each m-line: the client's own, ours, and the last one of an inactive m-line. */
+export function midToTrackId({ media }: OfferPlan, publications: Publications): Map<string, string> {
+  const present = new Set<string>();
+  for (const { slot } of media) if (slot?.track !== undefined) present.add(slot.track.trackId);
+  const map = new Map<string, string>();
+  for (const { line, slot } of media) {
+    const trackId = slot === undefined ? publications.lastTrackId(line.mid) : slot.lastTrackId;
+    if (trackId === undefined) continue;
+    // A dead m-line must not claim a track that has returned on another one.
+    if (slot !== undefined && slot.track === undefined && present.has(trackId)) continue;
+    map.set(line.mid, trackId);
+  }
+  return map;
 }
 
 /** Answers an m-line according to the current state of its track: tracks may be removed while an offer is processed. */

@@ -16,7 +16,7 @@ import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../event
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
 import { KnownRoom } from './known-room.js';
-import { answerMedia, matchSlots, type OfferPlan } from './outbound.js';
+import { answerMedia, matchSlots, midToTrackId, type OfferPlan } from './outbound.js';
 import type { RemoteTrack } from './remote.js';
 import { Slots } from './slots.js';
 
@@ -27,6 +27,8 @@ export const createPeerSession: CreatePeerSession = (options) => new Session(opt
  * Additions to the Jellyfish protocol. `connect` names those the client supports; `connected` names those it may use.
  */
 const FEATURES: readonly string[] = ['pause', 'data', 'trackState', 'trackRefused', 'permissions', 'trackUnavailable'];
+/** Those of rooms that enforce no codec: others refuse a client that asks for another one. */
+const CODEC_FEATURES: readonly string[] = ['codecs', 'fallback'];
 
 /**
  * Time that the client has to apply an answer with new tracks, unless its next offer shows that it has. Nothing else
@@ -141,6 +143,8 @@ class Session implements PeerSession {
       }
       case 'bandwidthEstimation':
         return this.#send(serverEvent.bandwidthEstimation(input.estimationBps));
+      case 'fallbackWanted':
+        return this.#send(serverEvent.fallbackWanted(input.trackId, input.wanted));
       case 'trackMutedByServer':
         if (publications.get(input.trackId) === undefined) return undefined;
         return this.#send(serverEvent.trackMutedByServer(input.trackId, input.muted));
@@ -171,8 +175,7 @@ class Session implements PeerSession {
     if (event.type === 'connect') {
       if (this.#phase !== 'new') return this.#ignore('a second connect');
       this.#membership = this.#createMembership(event.metadata, this.#membership.cycles.generation);
-      // A room that enforces a codec refuses a client that asks for another one.
-      const all = this.#options.videoCodec === null ? [...FEATURES, 'codecs'] : FEATURES;
+      const all = this.#options.videoCodec === null ? [...FEATURES, ...CODEC_FEATURES] : FEATURES;
       this.#membership.features = all.filter((feature) => event.features.includes(feature));
       this.#phase = 'joining';
       this.#pendingJoins += 1;
@@ -318,7 +321,7 @@ class Session implements PeerSession {
           generation,
           ice: { localUfrag: ufrag, localPwd: pwd, remoteUfrag: iceUfrag, remotePwd: icePwd },
           fingerprint,
-          inbound: [...publications].map((publication) => publication.inbound),
+          inbound: [...publications].flatMap(({ inbound, fallback }) => [inbound, ...(fallback ? [fallback] : [])]),
           outbound: plan.outbound,
           ...(parsed.media.some(({ isData }) => isData) ? { data: true } : {}),
         },
@@ -351,26 +354,10 @@ class Session implements PeerSession {
       media: offer.plan.media.map((media) => answerMedia(media, cname)),
     });
     this.#descriptions = { ...this.#descriptions, answer: sdp };
-    this.#send(serverEvent.sdpAnswer(sdp, this.#midToTrackId(offer.plan)));
+    this.#send(serverEvent.sdpAnswer(sdp, midToTrackId(offer.plan, this.#membership.publications)));
     for (const candidate of serverEvent.candidates(this.#options.endpoint)) this.#send(candidate);
     this.#settleSlots(offer.plan);
     cycles.answered({ incomplete: [...slots].some((slot) => slot.mid === undefined) });
-  }
-
-  /** Returns all mids: the client's own, ours, and inactive ones with their last track. */
-  #midToTrackId(plan: OfferPlan): Map<string, string> {
-    const { publications } = this.#membership;
-    const present = new Set<string>();
-    for (const { slot } of plan.media) if (slot?.track !== undefined) present.add(slot.track.trackId);
-    const map = new Map<string, string>();
-    for (const { line, slot } of plan.media) {
-      const trackId = slot === undefined ? publications.lastTrackId(line.mid) : slot.lastTrackId;
-      if (trackId === undefined) continue;
-      // A dead m-line must not claim a track that has returned on another one.
-      if (slot !== undefined && slot.track === undefined && present.has(trackId)) continue;
-      map.set(line.mid, trackId);
-    }
-    return map;
   }
 
   /** Updates the slots after the answer was sent: the client knows the tracks, and dead slots become free. */
@@ -435,7 +422,8 @@ class Session implements PeerSession {
         videoCodec: this.#options.videoCodec,
         enableSimulcast: this.#options.enableSimulcast,
         mayPublish: (kind) => this.#publishes.has(kind),
-        refusesTracks: () => this.#membership.features.includes('trackRefused'),
+        refusesTracks: () => ['trackRefused', 'fallback'].some((each) => this.#membership.features.includes(each)),
+        takesFallbacks: () => this.#membership.features.includes('fallback'),
         identifiers,
       }),
       cycles: new Cycles(

@@ -42,6 +42,8 @@ export class ScriptedClient {
   readonly local = new Map<string, LocalTrack>();
   /** Edits the text of the next offers. */
   editOffer: (sdp: string) => string = (sdp) => sdp;
+  /** Ids of tracks by the m-lines that offer their second encodings. */
+  readonly fallbacks = new Map<FakeTransceiver, string>();
   /** Number of receiving m-lines of each kind that the client offers beyond the requested ones. */
   spare = 0;
   #events: Json[] = [];
@@ -118,6 +120,12 @@ export class ScriptedClient {
     return transceiver;
   }
 
+  /** Adds an m-line that no id of a track names. */
+  sendMore(kind: 'audio' | 'video' = 'video', rids: readonly string[] = []): FakeTransceiver {
+    const sendEncodings = rids.length === 0 ? [{}] : rids.map((rid) => ({ rid }));
+    return this.connection.addTransceiver({ id: 'more', kind }, { direction: 'sendonly', sendEncodings });
+  }
+
   unpublish(trackId: string): void {
     const track = this.local.get(trackId);
     if (track !== undefined) this.connection.removeTrack(track.transceiver.sender);
@@ -156,6 +164,7 @@ export class ScriptedClient {
               .filter(([, { unmapped }]) => unmapped !== true)
               .map(([trackId, { transceiver }]) => [transceiver.mid, trackId]),
           ),
+          fallbacks: Object.fromEntries([...this.fallbacks].map(([{ mid }, trackId]) => [mid, trackId])),
         },
       },
     });

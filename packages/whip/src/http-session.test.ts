@@ -237,6 +237,15 @@ describe('viewers', () => {
     expect(warnings()).toHaveLength(1);
   });
 
+  test('shows the second encoding of a track whose first codec a viewer lacks', () => {
+    const bob = { ...participant('bob'), tracks: [track('v', 'video', { codec: 'av1', fallback: 'h264' })] };
+    const answer = watch({ type: 'endpoint', endpointId: 'bob' }, [bob]);
+    expect(negotiations()[0]?.outbound).toMatchObject([{ trackId: 'v', codec: { name: 'h264', payloadType: 102 } }]);
+    // Its codec comes first.
+    expect(answer).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103 96 97\r\n');
+    expect(actions.filter(({ type }) => type === 'warn')).toEqual([]);
+  });
+
   test('does not warn of a track of a kind that a viewer does not watch', () => {
     const bob = { ...participant('bob'), tracks: [track('a', 'audio'), track('v', 'video')] };
     watch({ type: 'endpoint', endpointId: 'bob' }, [bob], offers.pictureOnly);

@@ -100,7 +100,7 @@ export class Viewer implements Role {
     this.#hold = false;
     for (const slot of this.#slots.values()) {
       const track = this.#shown[slot.kind];
-      const codec = track === undefined ? undefined : slot.codecs.find(({ name }) => name === track.codec);
+      const codec = track === undefined ? undefined : codecOf(slot.codecs, track);
       if (track === undefined || codec === undefined) continue;
       const { ssrc, rtxSsrc, kind, extensions } = slot;
       const { trackId } = track;
@@ -166,7 +166,13 @@ export class Viewer implements Role {
   }
 }
 
-/** Returns the codecs with the track's own first: some clients configure a decoder before any packet arrives. */
+/** Returns the codec in which a track is shown: its own, else that of its fallback. */
+function codecOf(codecs: readonly ChosenCodec[], { codec, fallback }: EndpointTrack): ChosenCodec | undefined {
+  return codecs.find(({ name }) => name === codec) ?? codecs.find(({ name }) => name === fallback);
+}
+
+/** Returns the codecs with that of the track first: some clients configure a decoder before any packet arrives. */
 function preferred(codecs: readonly ChosenCodec[], track: EndpointTrack | undefined): ChosenCodec[] {
-  return codecs.toSorted((a, b) => Number(b.name === track?.codec) - Number(a.name === track?.codec));
+  const first = track === undefined ? undefined : codecOf(codecs, track);
+  return codecs.toSorted((a, b) => Number(b === first) - Number(a === first));
 }

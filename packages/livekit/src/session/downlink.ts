@@ -1,10 +1,9 @@
 import { SessionDescription } from '@livekit/protocol';
-import { type Identifiers, toNegotiatedCodec } from '@bloom/negotiation';
+import { chooseTrackCodec, type Identifiers, toNegotiatedCodec } from '@bloom/negotiation';
 import type { PeerSessionOptions } from '@bloom/rooms';
 import type { OutboundSlot, TrackKind, TransportNegotiation } from '@bloom/sfu';
 import {
   chooseExtensions,
-  chooseReceivedCodec,
   type OfferedMedia,
   parseAnswer,
   type SdpOffer,
@@ -26,6 +25,7 @@ interface Section {
   /** Stays after the track has ended until the client has answered an offer in which the section is inactive. */
   track: RemoteTrack | undefined;
   codec: RemoteTrack['info']['codec'];
+  fallback: RemoteTrack['info']['fallback'];
   /** New for each track. */
   ssrc: number;
   rtxSsrc: number;
@@ -152,17 +152,18 @@ export class Downlink {
 
   /** Gives a track a section. Returns false if none is free. */
   #assign(track: RemoteTrack): boolean {
-    const { kind, codec } = track.info;
+    const { kind, codec, fallback } = track.info;
     let section = this.#sections.find((each) => each.kind === kind && each.track === undefined);
     if (section === undefined) {
       if (this.#sections.length >= MAX_SECTIONS) return false;
       const mid = String(this.#sections.length + 1);
-      section = { mid, kind, track: undefined, codec, ssrc: 0, rtxSsrc: 0, uses: 0 };
+      section = { mid, kind, track: undefined, codec, fallback, ssrc: 0, rtxSsrc: 0, uses: 0 };
       this.#sections.push(section);
     }
     section.track = track;
     section.uses += 1;
     section.codec = codec;
+    section.fallback = fallback;
     section.ssrc = this.#identifiers.ssrc(new Set());
     section.rtxSsrc = this.#identifiers.ssrc(new Set());
 
@@ -179,7 +180,7 @@ export class Downlink {
       return undefined;
     }
     const isTaken = line !== undefined && !line.refused && line.direction === 'recvonly' && line.kind === kind;
-    const codec = isTaken ? chooseReceivedCodec(line, section.codec) : null;
+    const codec = isTaken ? chooseTrackCodec(line, section) : null;
     if (line === undefined || codec === null) {
       this.#impossible.add(track);
       section.track = undefined;
@@ -209,8 +210,8 @@ export class Downlink {
       candidate: endpoint,
       dataMid: DATA_MID,
       sections: this.#sections.map((section) => {
-        const { mid, kind, codec, track, ssrc, rtxSsrc } = section;
-        const base = { mid, kind, codec, audioLevel: track?.info.audioLevel === true };
+        const { mid, kind, codec, fallback, track, ssrc, rtxSsrc } = section;
+        const base = { mid, kind, codec, fallback, audioLevel: track?.info.audioLevel === true };
         if (track === undefined || !sending.has(section)) return { ...base, stream: undefined };
         const { stream: cname, sid: trackId, owner } = track;
         // Browsers keep the first track's id while the section lasts, but clients prefer a sid in the stream's.

@@ -25,6 +25,15 @@ test('moves a track whose m-line is gone to another one, and sets its layer agai
   ]);
 });
 
+test('carries the second encoding of a track whose first codec the client lacks', () => {
+  const bob = native('bob', [track('v', 'video', { codec: 'av1', fallback: 'vp8' })]);
+  const client = new ScriptedClient().join([bob]).offer([{ ...VIDEO, mid: 'a' }]);
+  expect(client.took('negotiate').at(-1)?.negotiation.outbound).toMatchObject([
+    { trackId: 'v', codec: { name: 'vp8' } },
+  ]);
+  expect(client.heard('answer')).toMatchObject([{ midToTrackId: { a: sidOf('TR', 'v') } }]);
+});
+
 test('lets the client publish in a section that it has offered to receive in, and moves its track', () => {
   const client = new ScriptedClient().join([BOB]).offer([{ ...VIDEO, mid: 'a' }]);
   client.heard('answer');

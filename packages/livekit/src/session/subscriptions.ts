@@ -1,11 +1,10 @@
-import { type Identifiers, toNegotiatedCodec } from '@bloom/negotiation';
+import { chooseTrackCodec, type Identifiers, toNegotiatedCodec } from '@bloom/negotiation';
 import type { OutboundSlot, TrackKind } from '@bloom/sfu';
 import {
   type AnswerMedia,
   type ChosenCodec,
   chooseExtensions,
   choosePublishedCodec,
-  chooseReceivedCodec,
   type OfferedMedia,
 } from '@bloom/webrtc';
 import type { RemoteTrack } from './participants.js';
@@ -82,7 +81,7 @@ export class Subscriptions {
       // A section whose track has ended has to be inactive once before another track may use it.
       if (section.track === undefined) this.#assign(section, line, { waiting, taken });
       const { track } = section;
-      const codec = track === undefined || !this.#isWanted(track) ? null : chooseReceivedCodec(line, track.info.codec);
+      const codec = track === undefined || !this.#isWanted(track) ? null : chooseTrackCodec(line, track.info);
       if (codec !== null) planned.set(line.mid, { section, codec });
     }
 
@@ -127,7 +126,7 @@ export class Subscriptions {
     { waiting, taken }: { waiting: RemoteTrack[]; taken: ReadonlySet<number> },
   ): void {
     for (const track of waiting.filter(({ info }) => info.kind === section.kind)) {
-      if (chooseReceivedCodec(line, track.info.codec) === null) {
+      if (chooseTrackCodec(line, track.info) === null) {
         this.#impossible.add(track);
         continue;
       }

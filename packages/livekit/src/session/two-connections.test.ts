@@ -100,6 +100,22 @@ describe('the offers of the server', () => {
     expect(client.took('negotiate').at(-1)?.negotiation.outbound).toMatchObject([{ mid: '1', trackId: 't2' }]);
   });
 
+  test.each([
+    ['av1', ''],
+    ['vp8', '10[23]'],
+  ])(
+    'have both codecs of a track with a second encoding, and the first one of the answer is sent: %s',
+    (name, lacks) => {
+      join([track('t1', 'video', { codec: 'av1', fallback: 'vp8' })]);
+      const offer = offered();
+      expect(offer.sdp).toContain('m=video 9 UDP/TLS/RTP/SAVPF 102 103 96 97\r\n');
+      const codecLines = new RegExp(`a=(?:rtpmap|fmtp|rtcp-fb):(?:${lacks || 'none'}) .*\r\n`, 'g');
+      const types = lacks === '' ? ' 102 103 96 97' : ' 96 97';
+      answer({ ...offer, sdp: offer.sdp.replace(' 102 103 96 97', types).replace(codecLines, '') });
+      expect(client.took('negotiate')[0]?.negotiation.outbound).toMatchObject([{ trackId: 't1', codec: { name } }]);
+    },
+  );
+
   test('do not repeat a track that the client cannot play', () => {
     join([track('t1', 'video', { codec: 'h264' }), track('t2')]);
     answer(offered(), ['1']);

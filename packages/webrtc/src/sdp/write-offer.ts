@@ -19,6 +19,8 @@ export interface OfferedSection {
   mid: string;
   kind: 'audio' | 'video';
   codec: CodecName;
+  /** Offered after `codec`. */
+  fallback?: CodecName | undefined;
   /** Offers the audio level (RFC 6464). */
   audioLevel: boolean;
   /** Undefined: nothing is sent now. */
@@ -49,20 +51,30 @@ export function writeOffer(options: OfferOptions): string {
   return `${lines.join('\r\n')}\r\n`;
 }
 
-function sectionLines({ mid, kind, codec, audioLevel, stream }: OfferedSection, options: OfferOptions): string[] {
-  const { mimeType, clockRate, offered } = payloadFormat(codec);
-  const { payloadType, rtxPayloadType } = offered;
-  const encodingName = mimeType.slice(mimeType.indexOf('/') + 1);
+function sectionLines(section: OfferedSection, options: OfferOptions): string[] {
+  const { mid, kind, codec, fallback, audioLevel, stream } = section;
+  const names = fallback === undefined ? [codec] : [codec, fallback];
+  const payloadTypes = names.flatMap((name) => {
+    const { payloadType, rtxPayloadType } = payloadFormat(name).offered;
+    return rtxPayloadType === undefined ? [payloadType] : [payloadType, rtxPayloadType];
+  });
 
   return [
-    `m=${kind} 9 UDP/TLS/RTP/SAVPF ${rtxPayloadType === undefined ? payloadType : `${payloadType} ${rtxPayloadType}`}`,
+    `m=${kind} 9 UDP/TLS/RTP/SAVPF ${payloadTypes.join(' ')}`,
     ...transportLines(mid, options, 'actpass'),
     ...extensionLines({ ...EXTENSIONS, ...(audioLevel ? { audioLevel: 3 } : {}) }),
     stream === undefined ? 'a=inactive' : 'a=sendonly',
     ...(stream === undefined ? [] : [`a=msid:${stream.streamId} ${stream.trackId}`]),
     'a=rtcp-mux',
     ...(kind === 'video' ? ['a=rtcp-rsize'] : []),
-    ...codecLines({ ...offered, name: codec, encodingName, clockRate, feedback: FEEDBACK[kind] }),
-    ...(stream === undefined ? [] : sourceLines(stream, rtxPayloadType !== undefined)),
+    ...names.flatMap((name) => offeredLines(name, kind)),
+    ...(stream === undefined ? [] : sourceLines(stream, payloadFormat(codec).offered.rtxPayloadType !== undefined)),
   ];
+}
+
+function offeredLines(name: CodecName, kind: OfferedSection['kind']): string[] {
+  const { mimeType, clockRate, offered } = payloadFormat(name);
+  const encodingName = mimeType.slice(mimeType.indexOf('/') + 1);
+
+  return codecLines({ ...offered, name, encodingName, clockRate, feedback: FEEDBACK[kind] });
 }

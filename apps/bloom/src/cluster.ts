@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { connectActors, type ActorSystem, type RemoteActors } from '@bloom/actors';
 import type { ClusterSettings } from '@bloom/config';
 import { dnsStrategy, type Names, nodesList, type Strategy, systemResolver } from '@bloom/discovery';
-import { PROTOCOLS, type DistributionNode } from '@bloom/distribution';
+import { type DistributionNode, parseNodeName, PROTOCOLS } from '@bloom/distribution';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
-import { ensureMapper } from '@bloom/port-mapper';
+import { ensureMapper, lookUp } from '@bloom/port-mapper';
 import { RoomRegistry, createClusterPort, followMembers, type RoomHost } from '@bloom/rooms';
 import { EventRelay, type EventRelayOptions } from './event-relay.js';
 import { ClusterError, ownName } from './own-name.js';
@@ -22,6 +22,9 @@ const MAPPER_PROGRAM = join(
   'dist',
   'main.js',
 );
+
+/** How long the port mapper of a lost node has to say whether it lists the node. */
+const MAPPER_TIMEOUT_MS = 500;
 
 export interface ClusterOptions {
   settings: ClusterSettings;
@@ -88,6 +91,7 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     port: createClusterPort({ system, remote, self }),
     log,
     settled: async (roomId) => (await Promise.all([events.delivered(), options.webhooksSettled(roomId)]))[0],
+    isListed: settings.standby ? (node) => isListed(node, settings.portMapperPort) : undefined,
     onPlaced: (node) => metrics.roomPlaced(node),
     onReservationRefused: (node) => metrics.reservationRefused(node),
     onConflict: () => metrics.roomIdConflict(),
@@ -160,6 +164,16 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
       await remote.close();
     },
   };
+}
+
+/** Returns whether the port mapper of its host lists the node; undefined if it does not answer. */
+async function isListed(node: string, port: number): Promise<boolean | undefined> {
+  const { alive, host } = parseNodeName(node);
+  try {
+    return (await lookUp({ host, port, timeoutMs: MAPPER_TIMEOUT_MS }, alive)) !== undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 interface DiscoveryParts extends Required<Pick<ClusterOptions, 'settings' | 'log' | 'resolver'>> {

@@ -35,7 +35,7 @@ const TYPES = `
   muteTrack removeTrack sendMessage attach openRelay openSession askSession addComponent removeComponent dial subscribeComponent
   hangUp fromPeer fromComponent fromMedia fromData socketDown peerDown peerless peerOverdue attached detached input
   clientEvent bind ping close sweep setPublishes deliver negotiated sessionTimer metadataTick outboxTick describe
-  relayUnused offerRoom takeRoom keepRoom moveState flush __proto__
+  relayUnused offerRoom takeRoom keepRoom moveState flush pulse mirrorRoom forgetRoom vote hasMirror __proto__
 `
   .trim()
   .split(/\s+/);
@@ -44,6 +44,7 @@ const KEYS = `
   start length report notification type v tool timeoutMs stream sink peerId changes permissions metadata trackId muted
   to topic data options requestId socket client replaces sessionId componentId origins phoneNumber connection event
   reason text input path peer ref $req forwardedTracks createdAt epoch move snapshot track publish subscribe dataEvents maxPeers
+  settled members took epoch
 `
   .trim()
   .split(/\s+/);
@@ -92,6 +93,7 @@ describe('a node that receives anything from a member', () => {
       JF_DIST_MODE: 'name',
       JF_DIST_NODE_NAME: NODE,
       JF_DIST_COOKIE: COOKIE,
+      JF_STANDBY: 'true',
       JF_DIST_IP: '127.0.0.1',
       JF_INSPECTION: 'full',
       ERL_EPMD_PORT: String(mapper.port),

@@ -38,6 +38,7 @@ export function loadCluster({ reader, hostname, warnings }: ClusterOptions): Clu
     cookie,
     ip: reader.read('distIp') ?? null,
     tickTimeS: reader.get('distTickTime'),
+    standby: reader.get('standby'),
     portMapperPort: reader.get('epmdPort'),
     portRange: loadPortRange(reader),
   };

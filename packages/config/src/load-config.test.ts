@@ -334,6 +334,7 @@ describe('cluster', () => {
       cookie: 'bloom_cookie',
       ip: null,
       tickTimeS: 60,
+      standby: false,
       portMapperPort: 4369,
       portRange: null,
     });

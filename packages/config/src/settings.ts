@@ -129,6 +129,8 @@ export interface ClusterSettings {
   /** null for all IPv4 addresses. */
   ip: string | null;
   tickTimeS: number;
+  /** `JF_STANDBY`. */
+  standby: boolean;
   portMapperPort: number;
   /** null for any free port. */
   portRange: PortRange | null;

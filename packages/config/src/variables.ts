@@ -432,6 +432,14 @@ export const VARIABLES = {
     doc: 'Last port for the listener between nodes.',
   }),
 
+  standby: variable({
+    name: 'JF_STANDBY',
+    section: 'Cluster',
+    grammar: bool,
+    fallback: 'false',
+    doc: 'Gives each room a standby, another node that continues the room if its node is lost (guide/cluster.md#standbys). Must be equal on all nodes. Off by default, because a backend may rely on losing its rooms with their node.',
+  }),
+
   ...LIVEKIT_VARIABLES,
 
   drainTimeout: variable({

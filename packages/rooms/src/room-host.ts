@@ -5,6 +5,7 @@ import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { inTime, systemClock, type Clock } from '@bloom/time';
 import { DrainOrder } from './drain-order.js';
+import { Fence } from './fence.js';
 import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
@@ -17,6 +18,7 @@ import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour } from './room/room-actor.js';
 import type { RoomMeasure } from './room/room-journal.js';
 import type { RoomMachine } from './room/room-machine.js';
+import type { Guests } from './room/guests.js';
 import { owner, type OwnerProtocol } from './room/room-owner.js';
 import type { Carry, RoomRef } from './room/room-messages.js';
 import type { ComponentSnapshot, RoomSnapshot } from './room/room-snapshot.js';
@@ -81,6 +83,7 @@ interface Entry {
   isWanted: () => boolean;
   ref: RoomRef | undefined;
   machine: RoomMachine | undefined;
+  guests?: Guests;
   /** Unix milliseconds; undefined until the room starts. */
   createdAt: number | undefined;
   media: MediaRoom | undefined;
@@ -108,6 +111,7 @@ export class RoomHost {
   /** Actors of the websockets and sessions attached to rooms of this node. */
   readonly sockets = new AttachedSockets();
   readonly relayed = new RelayedSockets();
+  readonly fence = new Fence();
   readonly drainOrder: DrainOrder;
   readonly #options: RoomHostOptions;
   readonly #system: ActorSystem;
@@ -190,6 +194,15 @@ export class RoomHost {
     const snapshot = this.#entries.get(roomId)?.machine?.snapshot();
 
     return typeof snapshot === 'string' ? snapshot : undefined;
+  }
+
+  /** Returns what a room that runs here consists of, or why it can run nowhere else; undefined if there is none. */
+  snapshot(roomId: string): RoomSnapshot | string | undefined {
+    const { machine, guests } = this.#entries.get(roomId) ?? {};
+    const snapshot = machine?.ended === false ? machine.snapshot() : undefined;
+    if (snapshot === undefined || typeof snapshot === 'string') return snapshot;
+
+    return { ...snapshot, invitations: guests?.counted ?? [] };
   }
 
   /**
@@ -423,9 +436,9 @@ export class RoomHost {
       sessions: this.#sessions,
       snapshot,
       components,
-      created: (machine, ref) => {
-        entry.machine = machine;
-        entry.ref = ref;
+      isFenced: () => this.fence.isFenced(roomId),
+      created: (machine, ref, guests) => {
+        Object.assign(entry, { machine, ref, guests });
         entry.createdAt ??= this.#clock.wall();
         for (const event of entry.early.splice(0)) this.#system.cast(ref, { type: 'fromMedia', event });
       },
@@ -434,10 +447,15 @@ export class RoomHost {
         if (measure.type === 'media') this.#reach.record(measure);
         this.#options.measure?.(measure, roomId);
       },
-      notify: (notification, causedBy) => events(notification, { webhookUrl, requestId: causedBy }),
-      changed: (machine) => this.#setSubscriptions(entry, machine.subscriptions),
+      notify: (notification, causedBy) =>
+        this.fence.pass(roomId, () => events(notification, { webhookUrl, requestId: causedBy })),
+      changed: (machine) => {
+        this.#setSubscriptions(entry, machine.subscriptions);
+        this.fence.changed(roomId);
+      },
       ended: () => this.#forget(roomId, entry),
       given: () => {
+        this.fence.drop(roomId);
         this.#forget(roomId, entry);
         if (entry.ref !== undefined) this.#relays.set(roomId, entry.ref);
       },

@@ -12,7 +12,7 @@ export interface Protocols {
  * Versions that this code speaks. A change that an older member would not understand gets the next number, and is used
  * only between members that speak it (`DistributionNode.speaks`).
  */
-export const PROTOCOLS: Protocols = { min: 1, max: 2 };
+export const PROTOCOLS: Protocols = { min: 1, max: 3 };
 
 export interface Announcement {
   /** null: announced none, like releases up to 0.1.0. */

@@ -59,6 +59,8 @@ function start({
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
     given: () => undefined,
     withdraw: () => undefined,
+    release: async () => undefined,
+    restore: () => undefined,
     settled: async () => isSettled,
     newId: () => `move ${freezes.length}`,
     log: silentLog,

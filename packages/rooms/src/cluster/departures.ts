@@ -56,6 +56,9 @@ export interface DeparturesOptions {
   given: (roomId: string) => void;
   /** Withdraws the announcement of a room that has moved away. */
   withdraw: (room: OwnedRoom) => void;
+  /** Prepares the move of a room; `restore` is called if it stays. */
+  release: (roomId: string) => Promise<void>;
+  restore: (roomId: string) => void;
   /** Resolves with whether every member and receiver has all events of the room. */
   settled: (roomId: string) => Promise<boolean>;
   newId: () => string;
@@ -220,6 +223,7 @@ export class Departures {
       return String(error);
     } finally {
       this.#underway.delete(roomId);
+      this.#options.restore(roomId);
     }
   }
 
@@ -228,8 +232,8 @@ export class Departures {
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
-    const own = owned(roomId);
-    if (own === undefined) return 'it has ended';
+    const known = owned(roomId);
+    if (known === undefined) return 'it has ended';
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
@@ -238,6 +242,9 @@ export class Departures {
     const place = to === null ? await this.#placeElsewhere(roomId) : await placement.reserveOn(roomId, to);
     if (typeof place === 'string') return place;
 
+    await this.#options.release(roomId);
+    // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
+    const own = owned(roomId) ?? known;
     const { node, reservation } = place;
     const move = newId();
     const departure: Departure = { roomId, move, node, side: new MoveSide<GiverState, GiverEvent>(GIVER, 'offering') };

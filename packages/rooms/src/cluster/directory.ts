@@ -5,7 +5,7 @@ export interface OwnedRoom {
   roomId: string;
   /** Unix milliseconds, by the owner's clock. */
   createdAt: number;
-  /** Number of times that the room has moved to another node. Absent: never. */
+  /** Grows with each move and each standby. Absent: the room has never moved. */
   epoch?: number;
   ref: RoomRef;
 }
@@ -159,6 +159,23 @@ export class Directory {
   /** Returns what that node has announced of a room. */
   announced(node: string, roomId: string): OwnedRoom | undefined {
     return this.#nodes.get(node)?.rooms.get(roomId);
+  }
+
+  /**
+   * Returns whether a standby must not take the room over, as far as this node knows: its owner no longer announces it,
+   * or under an epoch that is not below the standby's, or another node announces it under such an epoch.
+   */
+  deniesTakeover({ owner, standby }: { owner: string; standby: string }, room: Omit<OwnedRoom, 'ref'>): boolean {
+    const { roomId, createdAt, epoch = 0 } = room;
+    const known = this.#nodes.get(owner);
+    const announced = known?.rooms.get(roomId);
+    if (known !== undefined && announced?.createdAt !== createdAt) return true;
+    for (const [node, { rooms }] of this.#nodes) {
+      const other = rooms.get(roomId);
+      if (node !== standby && other?.createdAt === createdAt && (other.epoch ?? 0) >= epoch) return true;
+    }
+
+    return false;
   }
 
   #ownersOf(roomId: string): string[] {

@@ -38,10 +38,12 @@ export function followMembers(
 ): () => void {
   const unsubscribe = node.subscribe({
     nodeup: (event) => {
-      if (event.kind === 'member') rooms.memberUp(event.node);
+      if (event.kind === 'member') rooms.memberUp(event.node, event.creation);
     },
     nodedown: (event) => {
-      if (event.kind === 'member') rooms.memberDown(event.node, event.reason === 'leave');
+      if (event.kind !== 'member') return;
+      const isReset = event.reason === 'connection_closed';
+      rooms.memberDown(event.node, event.reason === 'leave', isReset);
     },
   });
   for (const member of node.nodes('members')) rooms.memberUp(member);

@@ -63,7 +63,7 @@ export type TakerEvent =
   /** The giver has been cut off for too long. */
   | 'overdue';
 
-type Table<S extends string, E extends string> = Readonly<Record<S, Readonly<Partial<Record<E, S>>>>>;
+export type Table<S extends string, E extends string> = Readonly<Record<S, Readonly<Partial<Record<E, S>>>>>;
 
 /** An event that is missing in a state comes too late and changes nothing. */
 export const GIVER: Table<GiverState, GiverEvent> = {

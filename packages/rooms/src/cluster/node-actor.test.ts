@@ -21,11 +21,19 @@ beforeEach(() => {
     keep: ignore,
   };
   const departures = { says: () => 'unknown' as const };
+  const standby = {
+    pulse: () => [],
+    mirror: () => ({ kept: true }),
+    forget: () => true,
+    vote: () => ({ granted: false }) as const,
+    isMirrored: () => false,
+  };
   actor = node.system.spawn(
     nodeBehaviour({
       rooms,
       arrivals,
       departures,
+      standby,
       clock,
       newId: randomUUID,
       claim,

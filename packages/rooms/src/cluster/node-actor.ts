@@ -11,6 +11,7 @@ import type { OwnedRoom } from './directory.js';
 import type { OfferAnswer } from './move-states.js';
 import { NODE_SHAPES, type NodeProtocol } from './node-messages.js';
 import { Reservations } from './reservations.js';
+import type { Standby } from './standby.js';
 
 /** What other nodes may ask about the rooms of this node. */
 export type OwnRooms = Pick<
@@ -28,6 +29,8 @@ export type OwnRooms = Pick<
   | 'whyStays'
   | 'holdRoom'
   | 'roomIds'
+  | 'snapshot'
+  | 'fence'
 >;
 
 export interface NodeActorOptions {
@@ -37,6 +40,7 @@ export interface NodeActorOptions {
   newId: () => string;
   arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep'>;
   departures: Pick<Departures, 'says'>;
+  standby: Pick<Standby, 'pulse' | 'mirror' | 'forget' | 'vote' | 'isMirrored'>;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
@@ -72,7 +76,7 @@ const MAX_CREATIONS = 10_000;
 
 /** Answers other nodes from cached figures without asking rooms, so a stuck room neither delays nor hides its node. */
 export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol, State> {
-  const { rooms, clock, newId, arrivals, departures } = options;
+  const { rooms, clock, newId, arrivals, departures, standby } = options;
 
   async function create(
     state: State,
@@ -138,6 +142,12 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         arrivals.keep(node, move);
       },
       moveState: (_state, message) => departures.says(message.node, message.move),
+      pulse: (_state, { node, settled }) => ({ votes: standby.pulse(node, settled) }),
+      mirrorRoom: (_state, { room, ...update }) =>
+        typeof room === 'string' ? { refused: 'No node mirrors its own rooms' } : standby.mirror(update, room),
+      forgetRoom: (_state, message) => standby.forget(message),
+      vote: (_state, campaign) => standby.vote(campaign),
+      hasMirror: (_state, { roomId }) => standby.isMirrored(roomId),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? rooms.relayRef(roomId) ?? null,
       listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),
       viewRoom: (_state, { roomId, text }, context) => {

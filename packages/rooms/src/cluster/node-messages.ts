@@ -4,6 +4,7 @@ import {
   constant,
   count,
   either,
+  FAILED,
   flag,
   jsonText,
   list,
@@ -26,7 +27,10 @@ import { MAX_SNAPSHOT, roomSnapshot, type RoomSnapshot } from '../room/room-snap
 import { MAX_ROOMS, type OwnedRoom } from './directory.js';
 import type { Load, LoadAnswer } from './load.js';
 import type { GiverSays, Offer, OfferAnswer } from './move-states.js';
+import { MAX_MIRROR, type MirrorAnswer, type MirroredRoom, type MirrorUpdate } from './mirrors.js';
 import type { ReserveAnswer } from './reservations.js';
+import type { Campaign, Vote } from './standby-states.js';
+import type { GivenVote } from './witness.js';
 
 /** Registered name of the actor that speaks `NodeProtocol` on each node. */
 export const NODE_ACTOR = 'rooms_node';
@@ -60,6 +64,19 @@ export type NodeProtocol = {
   keepRoom: (message: { node: string; move: string; reservation?: string }) => void;
   /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
   moveState: (message: { node: string; move: string }) => GiverSays;
+  /**
+   * Says that the sender, which has rooms with standbys, lives. `settled`: numbers of the receiver's votes that are
+   * over. Returns those that are not. From protocol 3 on, as are the next four.
+   */
+  pulse: (message: { node: string; settled: readonly number[] }) => { votes: readonly GivenVote[] };
+  /** The state of a room of the sender, whose standby the receiver is. `room` is JSON text between nodes. */
+  mirrorRoom: (message: MirrorUpdate & { room: MirroredRoom | string }) => MirrorAnswer;
+  /** The receiver is no standby of that room any more. False: it is taking the room over, or has. */
+  forgetRoom: (message: { node: string; roomId: string; epoch: number }) => boolean;
+  /** Asks for a vote for the sender, as the standby of rooms whose owner is lost. */
+  vote: (message: Campaign) => Vote;
+  /** Returns whether the receiver is the standby of a room with this id. */
+  hasMirror: (message: { roomId: string }) => boolean;
   /** Returns the actor of a room of this node, or the one that passes messages on to a room that has moved, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
   /**
@@ -76,6 +93,21 @@ const snapshotText: Shape<RoomSnapshot> = (value, reading) =>
   typeof value === 'string' && value.length <= MAX_SNAPSHOT
     ? jsonText(roomSnapshot)(value, reading)
     : reading.fail(`JSON text of at most ${MAX_SNAPSHOT} characters`);
+
+/**
+ * Maximum number of members that an owner counts, rooms that votes are asked for, and votes that one member reports.
+ */
+const MAX_MEMBERS = 2_048;
+const MAX_CANDIDACIES = 10_000;
+const node = text(255);
+const mirrorText: Shape<MirroredRoom> = (value, reading) => {
+  if (typeof value !== 'string' || value.length > MAX_MIRROR)
+    return reading.fail(`JSON text of at most ${MAX_MIRROR} characters`);
+  const snapshot = jsonText(roomSnapshot)(value, reading);
+
+  return snapshot === FAILED ? FAILED : { snapshot, chars: value.length };
+};
+const candidacy = object({ roomId: id, createdAt: number, epoch: count });
 
 const load = { forwardedTracks: count, rooms: count };
 const loadAnswer = object({ ...load, draining: flag });
@@ -98,6 +130,23 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
   takeRoom: takes(move, nullable(room)),
   keepRoom: takes({ ...move, reservation: optional(text()) }),
   moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
+  pulse: takes(
+    { node: sender, settled: list(count, MAX_MEMBERS) },
+    object({ votes: list(object({ standby: node, number: count }), MAX_MEMBERS) }),
+  ),
+  mirrorRoom: takes(
+    { node: sender, createdAt: number, epoch: count, members: list(node, MAX_MEMBERS), room: mirrorText },
+    either(object({ kept: flag }), object({ refused: text() })),
+  ),
+  forgetRoom: takes({ node: sender, roomId: id, epoch: count }, flag),
+  vote: takes(
+    { node: sender, owner: node, creation: nullable(count), took: flag, rooms: list(candidacy, MAX_CANDIDACIES) },
+    either(
+      object({ granted: constant(true), denied: list(id, MAX_CANDIDACIES) }),
+      object({ granted: constant(false) }),
+    ),
+  ),
+  hasMirror: takes({ roomId: id }, flag),
   roomRef: takes({ roomId: id }, nullable(room)),
   listRooms: takes({ text: optional(flag) }, jsonText(list(roomView))),
   viewRoom: takes({ roomId: id, text: optional(flag) }, jsonText(nullable(roomView))),

@@ -38,8 +38,8 @@ export interface PlacementDecision {
   requestId?: string;
   /** Nodes that refused a reservation because they had become busier since they reported their load. */
   conflicts: readonly string[];
-  /** Present for a room that an operator sent to this node, however busy the node was. */
-  policy?: 'ordered';
+  /** `ordered`: an operator sent the room to this node, however busy it was. `standby`: the choice of a standby. */
+  policy?: 'ordered' | 'standby';
 }
 
 /** A new room and the node that hosts it. */
@@ -156,6 +156,36 @@ export class Placement {
     this.#keep({ ...decision, policy: 'ordered' });
 
     return { node, reservation: reserved.granted };
+  }
+
+  /**
+   * Asks the other members for their load. Returns a function that chooses a standby for a room: the least-loaded of
+   * those that are allowed, and never one on this host while members are on others. `held`: rooms that each is the
+   * standby of already, which count as its rooms.
+   */
+  async rankStandbys(
+    isAllowed: (node: string) => boolean,
+  ): Promise<(roomId: string, held: ReadonlyMap<string, number>) => string | undefined> {
+    const { port } = this.#options;
+    const others = (await this.survey()).filter(({ node }) => node !== port.self);
+    const here = hostOf(port.self);
+    const isElsewhere = others.some(({ node }) => hostOf(node) !== here);
+
+    return (roomId, held) => {
+      const samples = others.map((sample): LoadSample => {
+        const { node, answeredInMs } = sample;
+        if (!('answer' in sample)) return sample;
+        if (!isAllowed(node) || (isElsewhere && hostOf(node) === here))
+          return { node, answeredInMs, failure: 'left out' };
+        return { ...sample, answer: { ...sample.answer, rooms: sample.answer.rooms + (held.get(node) ?? 0) } };
+      });
+      const { candidates, verdicts } = rankByLoad(samples, port.self);
+      const [chosen] = candidates;
+      if (chosen === undefined) return undefined;
+      const decision = { roomId, at: this.#options.clock.wall(), asked: port.self, chosen, samples, verdicts };
+      this.#keep({ ...decision, conflicts: [], policy: 'standby' });
+      return chosen;
+    };
   }
 
   /** Asks every node for its load, without creating anything. */
@@ -340,6 +370,11 @@ function orderedVerdicts(samples: LoadSample[], ordered: string): Map<string, Ve
   };
 
   return new Map(samples.map((sample) => [sample.node, verdict(sample)]));
+}
+
+/** Returns the host of a node's name. */
+function hostOf(node: string): string {
+  return node.slice(node.indexOf('@') + 1);
 }
 
 /** Marks these nodes as left out, unless there are no others. */

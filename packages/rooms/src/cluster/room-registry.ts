@@ -15,6 +15,7 @@ import { nodeBehaviour, type OwnRooms } from './node-actor.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
 import { SilentMembers } from './silent-members.js';
+import { Standby, type StandbyOptions } from './standby.js';
 
 const LIST_TIMEOUT_MS = 2000;
 const VIEW_TIMEOUT_MS = 4000;
@@ -40,6 +41,8 @@ export interface RoomRegistryOptions {
   newId?: () => string;
   /** Resolves with whether every member and receiver has all events of a room so far. Default: at once. */
   settled?: (roomId: string) => Promise<boolean>;
+  /** Set if the rooms have standbys: see `StandbyOptions`. */
+  isListed?: StandbyOptions['isListed'];
   onPlaced?: (node: string) => void;
   onReservationRefused?: (node: string) => void;
   onConflict?: (conflict: RoomConflict) => void;
@@ -61,6 +64,8 @@ export class RoomRegistry {
   readonly silentMembers: SilentMembers;
   /** Moves rooms of this node away. */
   readonly departures: Departures;
+  /** Keeps standbys of this node's rooms, and is one for rooms of other nodes. */
+  readonly standby: Standby;
   readonly #arrivals: Arrivals;
   readonly #options: RoomRegistryOptions;
   readonly #port: ClusterPort;
@@ -111,15 +116,30 @@ export class RoomRegistry {
       log,
       clock,
     });
+    const withdraw = (room: OwnedRoom): void => {
+      if (this.#owned.get(room.roomId) === room) this.#disown(room.roomId);
+    };
+    this.standby = new Standby({
+      port,
+      host,
+      placement: this.placement,
+      directory: this.directory,
+      own: (room) => this.#own(room),
+      withdraw,
+      isListed: options.isListed,
+      newId,
+      log,
+      clock,
+    });
     this.departures = new Departures({
       port,
       host,
       placement: this.placement,
       owned: (roomId) => this.#owned.get(roomId),
       given: (roomId) => this.directory.given(roomId),
-      withdraw: (room) => {
-        if (this.#owned.get(room.roomId) === room) this.#disown(room.roomId);
-      },
+      withdraw,
+      release: (roomId) => this.standby.release(roomId),
+      restore: (roomId) => this.standby.restore(roomId),
       settled: options.settled ?? (async () => true),
       newId,
       log,
@@ -132,18 +152,23 @@ export class RoomRegistry {
         newId,
         arrivals: this.#arrivals,
         departures: this.departures,
+        standby: this.standby,
         claim: (roomId, claimant) => this.#decide(roomId, claimant),
         unclaim: (roomId, claimant, owner) => {
           if (owner === undefined || this.directory.knows(owner, roomId)) this.#claims.release(roomId, claimant);
           else this.#claims.settle(roomId, claimant, owner);
         },
         onSnapshot: (node, rooms) => {
-          if (this.#isMember(node)) this.#report(this.directory.replace(node, rooms));
+          if (!this.#isMember(node)) return;
+          for (const room of rooms) this.standby.meets(room);
+          this.#report(this.directory.replace(node, rooms));
         },
         onAnnounce: (node, { created, removed }) => {
           if (!this.#isMember(node)) return;
           if (removed !== undefined) this.directory.remove(node, removed);
-          if (created !== undefined) this.#report([this.directory.add(node, created)]);
+          if (created === undefined) return;
+          this.standby.meets(created);
+          this.#report([this.directory.add(node, created)]);
         },
       }),
       { name: NODE_ACTOR, mailbox: { essential: 'all' }, permanent: true },
@@ -176,12 +201,18 @@ export class RoomRegistry {
     } else if (type === 'roomDeleted' || type === 'roomCrashed') this.#disown(roomId, requestId);
   }
 
-  /** Sends this node's rooms to a member whose link has come up. The member does the same. */
-  memberUp(node: string): void {
-    this.#tell(node, { type: 'snapshot', node: this.self, rooms: [...this.#owned.values()] });
+  /**
+   * Sends this node's rooms to a member whose link has come up. The member does the same. `creation` identifies the
+   * process.
+   */
+  memberUp(node: string, creation?: number): void {
+    this.standby.memberUp(node, creation);
+    this.#tellAll(node);
   }
 
-  memberDown(node: string, orderly: boolean): void {
+  /** `isReset`: the link was closed, perhaps because the process has ended. */
+  memberDown(node: string, orderly: boolean, isReset = false): void {
+    this.standby.memberDown(node, orderly ? 'leave' : isReset ? 'reset' : 'lost');
     if (orderly) this.#arrivals.giverLeft(node);
     if (orderly) this.directory.left(node);
     else this.directory.lost(node);
@@ -291,6 +322,7 @@ export class RoomRegistry {
   /** Ends moves, because this node leaves the cluster. Takes up to 5 s while a taker does not answer. */
   async close(): Promise<void> {
     this.#arrivals.close();
+    this.standby.close();
     await this.departures.close();
   }
 
@@ -298,12 +330,18 @@ export class RoomRegistry {
     this.#owned.set(created.roomId, created);
     this.#report([this.directory.add(this.self, created)]);
     this.#announce({ created }, requestId);
+    this.standby.owned(created);
   }
 
   #disown(roomId: string, requestId?: string): void {
     this.#owned.delete(roomId);
     this.directory.remove(this.self, roomId);
     this.#announce({ removed: roomId }, requestId);
+    this.standby.disowned(roomId);
+  }
+
+  #tellAll(node: string): void {
+    this.#tell(node, { type: 'snapshot', node: this.self, rooms: [...this.#owned.values()] });
   }
 
   #announce(change: { created: OwnedRoom } | { removed: string }, requestId: string | undefined): void {
@@ -322,7 +360,7 @@ export class RoomRegistry {
     this.#catchUp.start(CATCH_UP_MS, () => {
       const behind = [...this.#behind].filter((member) => this.#isMember(member));
       this.#behind.clear();
-      for (const member of behind) this.memberUp(member);
+      for (const member of behind) this.#tellAll(member);
     });
   }
 
@@ -382,7 +420,7 @@ export class RoomRegistry {
   /** Returns whether a room whose node has gone runs on this or another member, as far as they answer. */
   async #hasMoved(roomId: string): Promise<boolean> {
     if (!this.directory.mayHaveMoved(roomId)) return false;
-    const isHere = this.#options.host.roomRef(roomId) !== undefined;
+    const isHere = this.#options.host.roomRef(roomId) !== undefined || this.standby.isMirrored(roomId);
     const lookUp = (node: string): Promise<boolean> =>
       this.#lookUp(node, roomId, DENIAL_TIMEOUT_MS)
         .catch(() => this.#lookUp(node, roomId, DENIAL_AGAIN_MS))
@@ -390,7 +428,8 @@ export class RoomRegistry {
           (ref) => ref !== null,
           () => false,
         );
-    const answers = await Promise.all(this.#port.members().map(lookUp));
+    const elsewhere = this.standby.isMirroredElsewhere(roomId, DENIAL_TIMEOUT_MS);
+    const answers = await Promise.all([...this.#port.members().map(lookUp), elsewhere]);
 
     return isHere || answers.includes(true);
   }

@@ -1,4 +1,4 @@
-import { ActorError, later, type ActorContext, type ActorRef, type Behaviour } from '@bloom/actors';
+import { ActorError, later, type ActorContext, type ActorRef, type Behaviour, type MessageOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Clock } from '@bloom/time';
 import { done, refusals, type Outcome } from '../outcome.js';
@@ -12,6 +12,7 @@ import { Guests } from './guests.js';
 import { roomEffects, type RoomEffectsOptions } from './room-effects.js';
 import { inspectRoom } from './room-inspection.js';
 import { RoomMachine } from './room-machine.js';
+import { fenced } from './fenced-calls.js';
 import { Relay } from './relay.js';
 import { type Carry, ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
 import type { RoomSnapshot } from './room-snapshot.js';
@@ -30,7 +31,9 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   /** Sessions of this node. */
   sessions: RequestSessions;
   /** Called before the machine announces anything. */
-  created: (machine: RoomMachine, room: RoomRef) => void;
+  created: (machine: RoomMachine, room: RoomRef, guests: Guests) => void;
+  /** Returns whether a standby may have taken the room over: nothing may change here meanwhile. */
+  isFenced: () => boolean;
   /** State of the room on its former node; undefined for a new room. */
   snapshot: RoomSnapshot | undefined;
   /** Its components, prepared. */
@@ -80,17 +83,18 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       const { config, newId, webrtcEnabled } = options;
       const world = roomEffects(options, context, () => machine);
       const machine: RoomMachine = new RoomMachine({ config, newId, webrtcEnabled, world });
-      options.created(machine, context.self);
       const { snapshot } = options;
+      const guests = new Guests(snapshot?.invitations);
+      options.created(machine, context.self, guests);
       if (snapshot === undefined) machine.start();
       else {
         machine.resume(snapshot);
         options.resumed();
         resumeComponents({ machine, ...options, life: context }, options.components);
       }
-      return { machine, guests: new Guests(snapshot?.invitations), context };
+      return { machine, guests, context };
     },
-    handlers: relaying({
+    handlers: relaying(options, {
       getRoom: ({ machine }) => done(machine.view),
       updateRoom: ({ machine }, { changes }) => machine.update(changes),
       deleteRoom: ({ machine }, { why }) => {
@@ -192,16 +196,21 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
 
 type Handlers = Behaviour<RoomProtocol, RoomState>['handlers'];
 
-/** Passes messages on once the room has moved away. */
-function relaying(handlers: Handlers): Handlers {
+/** Passes messages on once the room has moved away, and refuses changes while a standby may own the room. */
+function relaying({ isFenced }: Pick<RoomActorOptions, 'isFenced'>, handlers: Handlers): Handlers {
   const entries = Object.entries(handlers) as [
     string,
     (state: RoomState, message: never, context: Context) => unknown,
   ][];
   const wrapped = entries.map(([type, handle]) => [
     type,
-    (state: RoomState, message: never, context: Context) =>
-      state.relay === undefined ? handle(state, message, context) : state.relay.to.take(message, context),
+    (state: RoomState, message: MessageOf<RoomProtocol>, context: Context) => {
+      if (state.relay !== undefined) return state.relay.to.take(message, context);
+      if (!isFenced()) return handle(state, message as never, context);
+
+      const answer = fenced(state, message, context);
+      return answer === undefined ? handle(state, message as never, context) : (answer ?? undefined);
+    },
   ]);
 
   return Object.fromEntries(wrapped) as Handlers;
@@ -210,10 +219,12 @@ function relaying(handlers: Handlers): Handlers {
 /** Gives the room to another node. Returns why it stays, or null. */
 async function move(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
   const { machine, guests, context } = state;
-  const snapshot = machine.snapshot();
-  if (typeof snapshot === 'string') return snapshot;
-  const refusal = await carry.offer({ ...snapshot, invitations: guests.counted });
-  if (refusal !== null) return refusal;
+  if (carry.isTaken !== true) {
+    const snapshot = machine.snapshot();
+    if (typeof snapshot === 'string') return snapshot;
+    const refusal = await carry.offer({ ...snapshot, invitations: guests.counted });
+    if (refusal !== null) return refusal;
+  }
   // The actor was stopped in the meantime.
   if (machine.ended) return 'it has ended';
   const target = carry.given();

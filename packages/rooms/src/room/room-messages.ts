@@ -121,6 +121,8 @@ export type LateData = Pick<MediaRoomEvent & { type: 'dataMessage' }, 'peerId' |
 
 /** Carries one room to another node (docs/reference/moving.md). */
 export interface Carry {
+  /** The other node owns the room already, in whatever state: it has taken it over as its standby. */
+  readonly isTaken?: boolean;
   /** Offers the room. Resolves with why it stays here, or null when another node can run it. */
   offer(snapshot: RoomSnapshot): Promise<string | null>;
   /**

@@ -1,0 +1,207 @@
+import type { Log } from '@bloom/log';
+import { AwakeClock, sleep, type Clock } from '@bloom/time';
+import type { RoomHost } from '../room-host.js';
+import type { Carry } from '../room/room-messages.js';
+import type { ClusterPort } from './cluster-port.js';
+import type { Directory, OwnedRoom } from './directory.js';
+import { Lease } from './lease.js';
+import type { MirrorAnswer, MirroredRoom, MirrorUpdate } from './mirrors.js';
+import type { Placement } from './placement.js';
+import type { Campaign, Vote } from './standby-states.js';
+import { STANDBY_PROTOCOL, Standbys } from './standbys.js';
+import { Takeovers } from './takeovers.js';
+import { type GivenVote, Witness } from './witness.js';
+
+/** Times at which a port mapper is asked for a node whose link was reset: it may notice the end of a process later. */
+const PROOF_AT_MS = [0, 20, 80, 200, 400, 800, 1_600] as const;
+
+export interface StandbyOptions {
+  port: ClusterPort;
+  host: Pick<RoomHost, 'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef'>;
+  placement: Pick<Placement, 'rankStandbys'>;
+  directory: Directory;
+  /** Announces a room of this node, or its new epoch. */
+  own: (room: OwnedRoom) => void;
+  /** Withdraws the announcement of a room that has gone on elsewhere. */
+  withdraw: (room: OwnedRoom) => void;
+  /**
+   * Set if this node's rooms have standbys and it is one (`JF_STANDBY`). Resolves with whether the port mapper of the
+   * node's host lists it; undefined if it cannot be asked.
+   */
+  isListed: ((node: string) => Promise<boolean | undefined>) | undefined;
+  /** Returns ids that begin with random hexadecimal digits. */
+  newId: () => string;
+  log: Log;
+  clock: Clock;
+}
+
+/**
+ * Lets the rooms of a lost node go on at their standbys (docs/reference/moving.md). Without `isListed` this node only
+ * answers the questions of those that have standbys.
+ */
+export class Standby {
+  readonly #options: StandbyOptions;
+  readonly #awake: Clock;
+  readonly #lease: Lease;
+  readonly #takeovers: Takeovers;
+  /** Undefined if the rooms of this node have no standbys. */
+  readonly #standbys: Standbys | undefined;
+  readonly #creations = new Map<string, number>();
+  /** Created when first needed: its clock looks at the time every second. */
+  #witness: Witness | undefined;
+
+  constructor(options: StandbyOptions) {
+    const { port, clock, isListed, own } = options;
+    this.#options = options;
+    this.#awake = new AwakeClock(clock);
+    this.#lease = new Lease(port.self);
+    const witness = (): Witness => (this.#witness ??= new Witness(this.#awake.now()));
+    this.#takeovers = new Takeovers({
+      ...options,
+      witness,
+      awake: this.#awake,
+      creationOf: (node) => this.#creations.get(node),
+    });
+    if (isListed === undefined) return;
+    const standbys = new Standbys({ ...options, lease: this.#lease, announce: own });
+    this.#standbys = standbys;
+    options.host.fence.watcher = standbys;
+  }
+
+  /** The standby of each room of this node that has one. */
+  get standbys(): ReadonlyMap<string, string> {
+    return this.#standbys?.standbys ?? new Map<string, string>();
+  }
+
+  /** Records the pulse of an owner. */
+  pulse(owner: string, settled: readonly number[]): GivenVote[] {
+    this.#witness ??= new Witness(this.#awake.now());
+
+    return this.#witness.pulse(owner, settled, this.#awake.now());
+  }
+
+  vote(campaign: Campaign): Vote {
+    return this.#takeovers.vote(campaign);
+  }
+
+  /** Keeps the state of a member's room. */
+  mirror(update: MirrorUpdate, room: MirroredRoom): MirrorAnswer {
+    if (this.#standbys === undefined) return { refused: `JF_STANDBY is not set on ${this.#options.port.self}` };
+
+    return this.#takeovers.keep(update, room);
+  }
+
+  forget(message: { node: string; roomId: string; epoch: number }): boolean {
+    return this.#takeovers.forget(message);
+  }
+
+  /** Returns whether a room with this id may be taken over here. */
+  isMirrored(roomId: string): boolean {
+    return this.#takeovers.has(roomId);
+  }
+
+  /** Returns whether a member says that it may take over a room with this id. Asks nobody without `isListed`. */
+  async isMirroredElsewhere(roomId: string, timeoutMs: number): Promise<boolean> {
+    const { port } = this.#options;
+    if (this.#standbys === undefined) return false;
+    const ask = (node: string): Promise<boolean> =>
+      port.call(node, { type: 'hasMirror', roomId }, { timeoutMs }).catch(() => false);
+    const answers = await Promise.all(
+      port
+        .members()
+        .filter((node) => port.speaks(node, STANDBY_PROTOCOL))
+        .map(ask),
+    );
+
+    return answers.includes(true);
+  }
+
+  owned(room: OwnedRoom): void {
+    this.#standbys?.owned(room);
+  }
+
+  disowned(roomId: string): void {
+    this.#standbys?.ended(roomId);
+  }
+
+  /** Prepares the move of a room of this node. */
+  async release(roomId: string): Promise<void> {
+    await this.#standbys?.release(roomId);
+  }
+
+  /** Must be called when a room that was to move has stayed. */
+  restore(roomId: string): void {
+    this.#standbys?.restore(roomId);
+  }
+
+  memberUp(node: string, creation: number | undefined): void {
+    const before = this.#creations.get(node);
+    if (creation !== undefined) this.#creations.set(node, creation);
+    if (before !== undefined && creation !== undefined && before !== creation) this.#processEnded(node, before);
+    this.#witness?.linked(node, this.#awake.now());
+    this.#standbys?.memberUp(node);
+  }
+
+  /** `why`: `leave` if it has left in order, `reset` if its link was closed, else `lost`. */
+  memberDown(node: string, why: 'leave' | 'reset' | 'lost'): void {
+    this.#standbys?.memberDown(node, why === 'leave');
+    if (why === 'leave') {
+      this.#takeovers.left(node);
+      this.#witness?.ended(node);
+      this.#creations.delete(node);
+    } else if (why === 'reset') void this.#prove(node);
+  }
+
+  /**
+   * Must be called with every announcement of a member, before it counts. Gives a room of this node up if the member
+   * has taken it over.
+   */
+  meets(room: OwnedRoom): void {
+    const { host, directory, withdraw, log, port } = this.#options;
+    const ward = this.#standbys?.ward(room.roomId);
+    if (ward === undefined || ward.isTaken || host.roomRef(room.roomId) === undefined) return;
+    const isLater = room.createdAt === ward.room.createdAt && (room.epoch ?? 0) > ward.epoch;
+    // Nobody can have taken over a room that has never had a standby.
+    if (!isLater || ward.handed === 0) return;
+    ward.isTaken = true;
+    const own = directory.announced(port.self, room.roomId) ?? ward.room;
+    directory.given(room.roomId);
+    log.warn('room.given_up', { roomId: room.roomId, epoch: ward.epoch, laterEpoch: room.epoch });
+    const carry: Carry = {
+      isTaken: true,
+      offer: async () => null,
+      given: () => Promise.resolve(room.ref),
+      over: () => withdraw(own),
+    };
+    host.giveRoom(room.roomId, carry).catch((error: unknown) => {
+      log.error('room.give_up_failed', { roomId: room.roomId, error });
+    });
+  }
+
+  close(): void {
+    this.#standbys?.close();
+    this.#takeovers.close();
+  }
+
+  #processEnded(node: string, creation: number): void {
+    this.#witness?.ended(node);
+    this.#lease.gone(node);
+    this.#standbys?.memberGone(node);
+    this.#takeovers.gone(node, creation);
+  }
+
+  /** Looks for proof that the process of a node whose link was reset has ended: its port mapper no longer lists it. */
+  async #prove(node: string): Promise<void> {
+    const { port, isListed, clock } = this.#options;
+    const creation = this.#creations.get(node);
+    if (isListed === undefined || creation === undefined) return;
+    const since = clock.now();
+    for (const atMs of PROOF_AT_MS) {
+      await sleep(Math.max(0, since + atMs - clock.now()), { clock });
+      if (port.members().includes(node) || this.#creations.get(node) !== creation) return;
+      if ((await isListed(node)) !== false) continue;
+      if (!port.members().includes(node) && this.#creations.get(node) === creation) this.#processEnded(node, creation);
+      return;
+    }
+  }
+}

@@ -1,0 +1,280 @@
+import type { Log } from '@bloom/log';
+import { Timer, type Clock } from '@bloom/time';
+import type { HeldRoom, RoomHost } from '../room-host.js';
+import type { RoomSnapshot } from '../room/room-snapshot.js';
+import type { ClusterPort } from './cluster-port.js';
+import type { Directory, OwnedRoom } from './directory.js';
+import { type Mirror, type MirrorAnswer, type MirroredRoom, Mirrors, type MirrorUpdate } from './mirrors.js';
+import { type Campaign, type Candidacy, isMajority, type Vote } from './standby-states.js';
+import { STANDBY_PROTOCOL } from './standbys.js';
+import type { Witness } from './witness.js';
+
+/** How often silent owners are looked for. */
+const LOOK_MS = 200;
+const VOTE_TIMEOUT_MS = 500;
+/** Rooms that votes are asked for at once. */
+const MAX_CANDIDACIES = 10_000;
+/** Rooms that are opened at once. */
+const AT_ONCE = 8;
+/** How long the rooms of a silent owner are kept. Shorter than their owner counts with that. */
+const KEPT_MS = 10 * 60_000;
+
+export interface TakeoversOptions {
+  port: ClusterPort;
+  host: Pick<RoomHost, 'holdRoom' | 'draining'>;
+  directory: Pick<Directory, 'announced' | 'deniesTakeover'>;
+  witness: () => Witness;
+  /** Returns the creation of the process that a member's latest link led to. */
+  creationOf: (node: string) => number | undefined;
+  /** Announces a room that runs here from now on. */
+  own: (room: OwnedRoom) => void;
+  log: Log;
+  clock: Clock;
+  /** Stops with the process. */
+  awake: Clock;
+}
+
+/** Keeps the state of other nodes' rooms, and takes them over when their owners are lost. */
+export class Takeovers {
+  readonly #options: TakeoversOptions;
+  readonly #mirrors = new Mirrors();
+  readonly #look: Timer;
+  /** Owners whose rooms votes are being asked for. */
+  readonly #asking = new Set<string>();
+  /** Rooms taken over, by owner, until the owner has withdrawn its own. */
+  readonly #taken = new Map<string, Map<string, Candidacy>>();
+  /** Creations of processes that have ended, by node. */
+  readonly #ended = new Map<string, number>();
+  #isClosed = false;
+
+  constructor(options: TakeoversOptions) {
+    this.#options = options;
+    this.#look = new Timer(options.clock);
+  }
+
+  /** Returns whether this node is a standby of a room with this id. */
+  has(roomId: string): boolean {
+    return this.#mirrors.has(roomId);
+  }
+
+  /** Nodes whose rooms are kept here. */
+  get owners(): string[] {
+    return this.#mirrors.owners;
+  }
+
+  /** Keeps the latest state of a room. */
+  keep(update: MirrorUpdate, room: MirroredRoom): MirrorAnswer {
+    const { host, clock, port } = this.#options;
+    const { roomId } = room.snapshot.config;
+    const isOpening = this.#mirrors.get(update.node, roomId)?.side.state === 'opening';
+    if (isOpening || this.#taken.get(update.node)?.has(roomId) === true) return { kept: false };
+    if (this.#isClosed || host.draining) {
+      this.#drop(update.node, roomId);
+      return { refused: `${port.self} accepts no rooms` };
+    }
+    const refusal = this.#mirrors.keep(update, room, clock.now());
+    if (!this.#look.running) this.#look.repeat(LOOK_MS, () => this.#lookAround());
+
+    return refusal === null ? { kept: true } : { refused: refusal };
+  }
+
+  /** Forgets a room. Returns false for one that is being taken over, or has been. */
+  forget({ node, roomId, epoch }: { node: string; roomId: string; epoch: number }): boolean {
+    const mirror = this.#mirrors.get(node, roomId);
+    if (mirror?.side.state === 'opening' || this.#taken.get(node)?.has(roomId) === true) return false;
+    if (mirror !== undefined && mirror.epoch <= epoch) this.#drop(node, roomId);
+
+    return true;
+  }
+
+  /** Must be called when a member has left in order: its rooms have ended or moved. */
+  left(node: string): void {
+    for (const { roomId } of this.#mirrors.of(node)) this.#drop(node, roomId);
+    this.#taken.delete(node);
+  }
+
+  /** Must be called when a process of a member has ended, with its creation. */
+  gone(node: string, creation: number): void {
+    const mirrors = this.#mirrors.of(node);
+    if (mirrors.length === 0) return;
+    this.#ended.set(node, creation);
+    for (const mirror of mirrors) mirror.isOrphan = true;
+    void this.#ask(node);
+  }
+
+  /** Answers a standby that asks for votes. */
+  vote({ node: standby, owner, creation, took, rooms }: Campaign): Vote {
+    const { port, directory, awake, creationOf } = this.#options;
+    const witness = this.#options.witness();
+    const linked = port.members().includes(owner);
+    const isAlive =
+      creation === null
+        ? !witness.isSilent(owner, { now: awake.now(), linked })
+        : linked && creationOf(owner) === creation;
+    if (owner === port.self || isAlive) {
+      if (!took) witness.unvote(owner, standby);
+      return { granted: false };
+    }
+    witness.vote(owner, standby);
+    const denied = rooms.filter((room) => directory.deniesTakeover({ owner, standby }, room));
+
+    return { granted: true, denied: denied.map(({ roomId }) => roomId) };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#look.stop();
+    for (const owner of this.#mirrors.owners)
+      for (const { roomId } of this.#mirrors.of(owner)) this.#drop(owner, roomId);
+  }
+
+  #drop(owner: string, roomId: string): void {
+    const side = this.#mirrors.get(owner, roomId)?.side;
+    if (side === undefined || side.state === 'opening') return;
+    side.on('dismissed');
+    this.#mirrors.drop(owner, roomId);
+  }
+
+  #lookAround(): void {
+    const { awake, port } = this.#options;
+    const witness = this.#options.witness();
+    const now = awake.now();
+    for (const owner of this.#mirrors.owners) {
+      const linked = port.members().includes(owner);
+      if (now - witness.heardAt(owner) > KEPT_MS) {
+        for (const { roomId } of this.#mirrors.of(owner)) this.#drop(owner, roomId);
+      } else if (witness.isSilent(owner, { now, linked }) || this.#mirrors.of(owner).some(({ isOrphan }) => isOrphan))
+        void this.#ask(owner);
+    }
+    this.#settleTaken();
+    if (this.#mirrors.owners.length === 0 && this.#taken.size === 0) this.#look.stop();
+  }
+
+  /** Ends this node's own vote against owners that have withdrawn what it has taken over. */
+  #settleTaken(): void {
+    const { directory, port } = this.#options;
+    for (const [owner, rooms] of this.#taken) {
+      for (const [roomId, { createdAt, epoch }] of rooms) {
+        const announced = directory.announced(owner, roomId);
+        if (announced?.createdAt !== createdAt || (announced.epoch ?? 0) > epoch) rooms.delete(roomId);
+      }
+      if (rooms.size > 0 || this.#asking.has(owner)) continue;
+      this.#taken.delete(owner);
+      this.#options.witness().unvote(owner, port.self);
+    }
+  }
+
+  /** Asks the members for their votes, and opens the rooms for which they are enough. */
+  async #ask(owner: string): Promise<void> {
+    if (this.#asking.has(owner) || this.#isClosed) return;
+    this.#asking.add(owner);
+    try {
+      const all = this.#mirrors.of(owner).filter(({ side }) => side.state === 'holding');
+      const orphans = all.filter(({ isOrphan }) => isOrphan);
+      const mirrors = (orphans.length > 0 ? orphans : all).slice(0, MAX_CANDIDACIES);
+      if (mirrors.length > 0) await this.#campaign(owner, mirrors, orphans.length > 0);
+    } finally {
+      this.#asking.delete(owner);
+    }
+  }
+
+  async #campaign(owner: string, mirrors: readonly Mirror[], hasProof: boolean): Promise<void> {
+    const { port, awake, clock } = this.#options;
+    const witness = this.#options.witness();
+    const since = clock.now();
+    for (const { side } of mirrors) side.on('silent');
+    const rooms = mirrors.map(({ roomId, createdAt, epoch }) => ({ roomId, createdAt, epoch }));
+    const creation = hasProof ? (this.#ended.get(owner) ?? null) : null;
+    const message: Campaign = { node: port.self, owner, creation, took: this.#taken.has(owner), rooms };
+    const votes = new Map<string, Vote>([[port.self, hasProof ? this.#ownVote(message) : this.vote(message)]]);
+    const voters = port.members().filter((node) => node !== owner && port.speaks(node, STANDBY_PROTOCOL));
+    await Promise.all(
+      voters.map(async (node) => {
+        const asked = port.call(node, { type: 'vote', ...message }, { timeoutMs: VOTE_TIMEOUT_MS });
+        const vote = await asked.catch(() => undefined);
+        if (vote !== undefined) votes.set(node, vote);
+      }),
+    );
+    const linked = port.members().includes(owner);
+    const isHeard = !hasProof && !witness.isSilent(owner, { now: awake.now(), linked });
+    const won: Mirror[] = [];
+    for (const mirror of mirrors) {
+      const { side, roomId } = mirror;
+      if (isHeard) side.on('heard');
+      else if (hasVotes(mirror, votes, hasProof)) {
+        if (side.on('won')) won.push(mirror);
+      } else {
+        side.on('lost');
+        // Somebody knows that the room has ended or goes on elsewhere, and no owner will say so.
+        if (hasProof && [...votes.values()].some((vote) => vote.granted && vote.denied.includes(roomId)))
+          this.#drop(owner, roomId);
+      }
+    }
+    const lanes = Array.from({ length: AT_ONCE }, async () => {
+      for (let mirror = won.shift(); mirror !== undefined; mirror = won.shift()) await this.#open(mirror, since);
+    });
+    await Promise.all(lanes);
+    if (!this.#taken.has(owner)) witness.unvote(owner, port.self);
+  }
+
+  /** This node has the proof, so its own vote depends only on what it knows of the rooms. */
+  #ownVote({ owner, rooms }: Campaign): Vote {
+    const { port, directory } = this.#options;
+    this.#options.witness().vote(owner, port.self);
+    const denied = rooms.filter((room) => directory.deniesTakeover({ owner, standby: port.self }, room));
+
+    return { granted: true, denied: denied.map(({ roomId }) => roomId) };
+  }
+
+  async #open(mirror: Mirror, since: number): Promise<void> {
+    const { own, log, clock } = this.#options;
+    const { owner, roomId, createdAt, epoch, side } = mirror;
+    const taken = this.#taken.get(owner) ?? new Map<string, Candidacy>();
+    this.#taken.set(owner, taken.set(roomId, { roomId, createdAt, epoch }));
+    let held: HeldRoom | undefined;
+    try {
+      const snapshot = aged(mirror.room.snapshot, clock.now() - mirror.at);
+      held = await this.#hold(snapshot);
+      const ref = await held.open(snapshot, createdAt);
+      side.on('opened');
+      own({ roomId, createdAt, epoch, ref });
+      log.warn('room.taken_over', { roomId, node: owner, epoch, ms: Math.round(clock.now() - since) });
+      this.#mirrors.drop(owner, roomId);
+    } catch (error) {
+      taken.delete(roomId);
+      if (taken.size === 0) this.#taken.delete(owner);
+      side.on('failed');
+      log.error('room.take_over_failed', { roomId, node: owner, error });
+      await held?.drop().catch(() => {});
+    }
+  }
+
+  /** Takes a place for the room, without its components if this node cannot run them. */
+  async #hold({ config, components }: RoomSnapshot): Promise<HeldRoom> {
+    const { host, log } = this.#options;
+    try {
+      return await host.holdRoom(config, components);
+    } catch (error) {
+      if (components === undefined) throw error;
+      const held = await host.holdRoom(config, []);
+      log.warn('room.components_lost', { roomId: config.roomId, error });
+      return held;
+    }
+  }
+}
+
+/** Returns whether the room has the votes of over half of its members; with proof, of all that answer. */
+function hasVotes({ roomId, members }: Mirror, votes: ReadonlyMap<string, Vote>, hasProof: boolean): boolean {
+  const isFor = (vote: Vote | undefined): boolean => vote?.granted === true && !vote.denied.includes(roomId);
+  if (hasProof) return [...votes.values()].every(isFor);
+
+  return isMajority(members.filter((node) => isFor(votes.get(node))).length, members);
+}
+
+/** Returns the state after some time without changes. */
+function aged(snapshot: RoomSnapshot, ms: number): RoomSnapshot {
+  const left = (was: number | null): number | null => (was === null ? null : Math.max(0, Math.round(was - ms)));
+  const peers = snapshot.peers.map((peer) => ({ ...peer, awayMs: left(peer.awayMs) }));
+
+  return { ...snapshot, peers, peerlessMs: left(snapshot.peerlessMs) };
+}

@@ -10,11 +10,17 @@ import { root } from '../setup.mjs';
 import { numberOf } from './arguments.mjs';
 
 const { values } = parseArgs({
-  options: { seeds: { type: 'string' }, seed: { type: 'string' }, nodes: { type: 'string' } },
+  options: {
+    seeds: { type: 'string' },
+    seed: { type: 'string' },
+    nodes: { type: 'string' },
+    standby: { type: 'boolean', default: false },
+  },
 });
 
 const count = numberOf('seeds', values.seeds ?? '1000', [1, 10_000_000]);
 const first = numberOf('seed', values.seed ?? String(randomInt(2 ** 31)), [0, 2 ** 32 - 1]);
+const hasStandbys = values.standby;
 const nodes = values.nodes === undefined ? undefined : numberOf('nodes', values.nodes, [2, 20]);
 
 /** Leaves out the suites that `testing` folders share: they import jest, which refuses to run here. */
@@ -59,7 +65,7 @@ function run(worker, order) {
 async function work(worker) {
   while (next < first + count) {
     const seed = next++;
-    const history = await run(worker, { seed, nodes, shrinks: false });
+    const history = await run(worker, { seed, nodes, hasStandbys, shrinks: false });
     done += 1;
     turns += history.turns;
     showProgress(
@@ -86,14 +92,15 @@ const [seed] = broken.toSorted((a, b) => a - b);
 showProgress('');
 if (seed === undefined) console.log(`${done} histories of ${turns} turns, ${perMinute()} a minute: no rule was broken`);
 else {
-  const { plan, hash, lines, violations } = await run(workers[0], { seed, nodes, shrinks: true });
+  const { plan, hash, lines, violations } = await run(workers[0], { seed, nodes, hasStandbys, shrinks: true });
   showProgress('');
   console.log(
     [...lines, '', `seed ${seed} breaks a rule with ${plan.moves.length} moves (history ${hash}):`].join('\n'),
   );
   for (const violation of violations) console.log(`  ${violation}`);
   const size = nodes === undefined ? '' : ` --nodes ${nodes}`;
-  console.log(`npm run simulate -- --seeds 1 --seed ${seed}${size}`);
+  const standby = hasStandbys ? ' --standby' : '';
+  console.log(`npm run simulate -- --seeds 1 --seed ${seed}${size}${standby}`);
   process.exitCode = 1;
 }
 for (const worker of workers) worker.disconnect();

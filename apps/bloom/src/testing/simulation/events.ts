@@ -35,6 +35,7 @@ export class Events {
   heard(node: VirtualNode, source: 'local' | 'remote', notification: Notification): void {
     const { type, roomId } = notification;
     const text = JSON.stringify(notification);
+    if (source === 'local') this.#cluster.takeovers.published(node, roomId, type);
     if (source === 'local' && notification.type === 'dataMessage') this.#published.add(String(notification.data));
     const isFirst = source === 'local' && type === 'roomCreated';
     const story = (isFirst ? undefined : this.#stories.get(roomId)) ?? this.#begin(roomId, source);
@@ -68,7 +69,7 @@ export class Events {
       const published = story.events.map((text) => JSON.parse(text) as Notification);
       this.#checkSaid(roomId, story, published);
       // A taker that was cut off may have run a lost room, and have published its end too.
-      if (!this.#cluster.lost.has(roomId)) {
+      if (!this.#cluster.lost.has(roomId) && !this.#cluster.takeovers.has(roomId)) {
         this.#checkOrder(roomId, story, published);
         this.#cluster.receivers.check(roomId, story.owners, published);
       }

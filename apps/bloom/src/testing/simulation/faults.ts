@@ -189,5 +189,6 @@ export function disturb(cluster: VirtualCluster, kinds: readonly string[], dice:
   if (node === undefined || kind === undefined || node.machine.frozen || node.host.draining) return;
   cluster.note(`${node.machine.host} ${kind}`);
   cluster.wasDisturbed = true;
+  cluster.faults += 1;
   FAULTS[kind]?.({ cluster, node, dice });
 }

@@ -25,6 +25,8 @@ export interface Plan {
   /** Number of hosts; drawn by the seed if undefined. */
   readonly nodes?: number | undefined;
   readonly faults: readonly string[];
+  /** Rooms have standbys. */
+  readonly hasStandbys?: boolean | undefined;
   readonly moves: readonly Move[];
 }
 
@@ -36,7 +38,7 @@ export interface History {
   readonly turns: number;
 }
 
-export function planHistory(seed: number, nodes?: number): Plan {
+export function planHistory(seed: number, nodes?: number, hasStandbys?: boolean): Plan {
   const dice = new Dice(seed ^ 0x5eed);
   const moves: Move[] = [];
   const repeat = (what: Move['what'], untilMs: number, [low, high]: readonly [number, number]): void => {
@@ -47,12 +49,12 @@ export function planHistory(seed: number, nodes?: number): Plan {
   repeat('request', TROUBLE_MS + 30_000, [10, 1_500]);
   repeat('person', TROUBLE_MS + 30_000, [10, 3_000]);
   repeat('fault', TROUBLE_MS, [1_000, 10_000]);
-  return { seed, nodes, faults, moves: moves.toSorted((a, b) => a.atMs - b.atMs) };
+  return { seed, nodes, faults, hasStandbys, moves: moves.toSorted((a, b) => a.atMs - b.atMs) };
 }
 
 /** Runs a history, with a fault in every node if one is given. Equal plans give equal histories. */
 export async function runHistory(plan: Plan, fault?: PlantedFault): Promise<History> {
-  const cluster = new VirtualCluster({ seed: plan.seed, nodes: plan.nodes, fault });
+  const cluster = new VirtualCluster({ ...plan, fault });
   const { world } = cluster;
   const requests = new Requests(cluster);
   const people = new People(cluster);

@@ -169,6 +169,7 @@ export class Requests {
   async #delete(node: VirtualNode, roomId: string): Promise<void> {
     const label = `${node.machine.host} delete ${roomId}`;
     this.#deletions.set(roomId, (this.#deletions.get(roomId) ?? 0) + 1);
+    this.#cluster.deletions.add(roomId);
     this.#kept.delete(roomId);
     const before = this.#find(node, roomId);
     try {
@@ -231,7 +232,8 @@ export class Requests {
   /** A node uses its own room, otherwise the one that has moved most often, otherwise the oldest. */
   #checkPlace(node: VirtualNode, roomId: string): void {
     const owners = this.#cluster.nodes.filter((each) => each.roomKey(roomId) !== undefined);
-    const moves = (owner: VirtualNode): number => this.#cluster.moves.get(owner.roomKey(roomId) ?? '') ?? 0;
+    const moves = (owner: VirtualNode): number =>
+      this.#cluster.hasStandbys ? owner.epochOf(roomId) : (this.#cluster.moves.get(owner.roomKey(roomId) ?? '') ?? 0);
     const [first] = owners.toSorted(
       (a, b) =>
         moves(b) - moves(a) ||

@@ -4,6 +4,7 @@ import { type RoomConflict, RoomError } from '@bloom/rooms';
 import { Events } from './events.js';
 import type { PlantedFault } from './planted-faults.js';
 import { Receivers } from './receivers.js';
+import { Takeovers } from './takeovers.js';
 import { nameOf, VirtualNode } from './virtual-node.js';
 import { VirtualNetwork } from './virtual-network.js';
 import { Machine, VirtualWorld } from './virtual-world.js';
@@ -14,6 +15,8 @@ export interface ClusterOptions {
   readonly nodes?: number | undefined;
   /** A fault of every node. */
   readonly fault?: PlantedFault | undefined;
+  /** Rooms have standbys. Default false. */
+  readonly hasStandbys?: boolean | undefined;
 }
 
 export class VirtualCluster {
@@ -25,6 +28,12 @@ export class VirtualCluster {
   readonly violations: string[] = [];
   readonly events = new Events(this);
   readonly receivers = new Receivers(this);
+  readonly takeovers = new Takeovers(this);
+  readonly hasStandbys: boolean;
+  /** Number of faults so far. */
+  faults = 0;
+  /** Ids that clients have asked to delete. */
+  readonly deletions = new Set<string>();
   /** True once a node was cut off for longer than a move waits. */
   wasCut = false;
   /** Called when a node begins to move its rooms away. */
@@ -51,8 +60,9 @@ export class VirtualCluster {
   readonly #seeds: 'all' | 'first';
   readonly #fault: PlantedFault | undefined;
 
-  constructor({ seed, nodes: size, fault }: ClusterOptions) {
+  constructor({ seed, nodes: size, fault, hasStandbys = false }: ClusterOptions) {
     this.#fault = fault;
+    this.hasStandbys = hasStandbys;
     this.world = new VirtualWorld(seed);
     this.network = new VirtualNetwork(this.world);
     const drawn = this.world.pick([3, 3, 3, 4, 4, 5, 7]);
@@ -116,6 +126,7 @@ export class VirtualCluster {
     if (key === undefined) return;
     this.owners.set(key, (this.owners.get(key) ?? new Set()).add(node));
     this.moves.set(key, (this.moves.get(key) ?? 0) + 1);
+    if (this.hasStandbys) return this.takeovers.owns(node, roomId);
     for (const other of this.nodes)
       if (other !== node && other.roomKey(roomId) === key)
         this.broken(`room ${roomId} runs on ${other.name} and ${node.name}`);
@@ -144,6 +155,11 @@ export class VirtualCluster {
       const node = this.node(host);
       if (node !== undefined) this.owns(node, roomId);
     };
+    const onTaken = (roomId: string): void => {
+      this.note(`${host} has taken over room ${roomId}`);
+      const node = this.node(host);
+      if (node !== undefined) this.takeovers.taken(node, roomId);
+    };
     const onLost = (roomId: string, taker: string): void => {
       this.note(`${host} lost room ${roomId} on its way to ${taker}`);
       this.lost.add(roomId);
@@ -164,8 +180,10 @@ export class VirtualCluster {
         events: this.events,
         receivers: this.receivers,
         fault: this.#fault,
+        hasStandbys: this.hasStandbys,
         onConflict,
         onMoved,
+        onTaken,
         onLost,
         onMember,
       };
@@ -175,6 +193,7 @@ export class VirtualCluster {
 
   /** Ends the process of a node. With `isReset` its machine notifies the others; otherwise it has lost power. */
   kill(node: VirtualNode, isReset: boolean): void {
+    if (this.hasStandbys) this.takeovers.dies(node);
     node.machine.alive = false;
     this.#ended.add(node.name);
     this.network.ended(node.machine, isReset);

@@ -7,6 +7,8 @@ import type { Machine, VirtualWorld } from './virtual-world.js';
 
 /** How long a machine tries to connect to an address that does not answer. */
 const CONNECT_MS = 5_000;
+/** How long it waits for a port mapper. */
+const MAPPER_TIMEOUT_MS = 500;
 
 interface Segment {
   /** null ends the stream; undefined resets the connection. */
@@ -34,6 +36,8 @@ export class VirtualNetwork {
   readonly #delays = new Map<string, number>();
   /** Hosts without a port mapper. */
   readonly #unmapped = new Set<string>();
+  /** Hosts that have lost their power: nothing answers there. */
+  readonly #darkened = new Set<string>();
   /** Hosts whose names lead to another one. */
   readonly #misnamed = new Map<string, string>();
   #creations = 3;
@@ -75,6 +79,20 @@ export class VirtualNetwork {
     else this.#unmapped.add(host);
   }
 
+  /** Returns whether the port mapper of a host lists its node; undefined if it does not answer. */
+  async lists(machine: Machine, alive: string): Promise<boolean | undefined> {
+    const [from, to] = [machine.host, this.#misnamed.get(alive) ?? alive];
+    const clock = this.#world.clockOf(machine);
+    const isLost = this.isBlocked(from, to) || this.isBlocked(to, from) || this.#unmapped.has(to);
+    await new Promise<void>((resolve) => {
+      clock.setTimeout(resolve, isLost ? MAPPER_TIMEOUT_MS : this.latency(from, to) + this.latency(to, from));
+    });
+    if (isLost || this.#darkened.has(to)) return undefined;
+
+    // The host that a wrong name leads to does not know the node.
+    return to === alive && this.#listening.has(alive);
+  }
+
   /** Lets the name of a host lead to another one, as a stale DNS record does, or to itself again. */
   misname(host: string, other: string | undefined): void {
     if (other === undefined) this.#misnamed.delete(host);
@@ -93,6 +111,7 @@ export class VirtualNetwork {
   ended(machine: Machine, isReset: boolean): void {
     const listening = this.#listening.get(machine.host);
     if (listening?.machine === machine) this.#listening.delete(machine.host);
+    if (!isReset) this.#darkened.add(machine.host);
     for (const socket of this.#sockets) {
       if (socket.machine !== machine) continue;
       this.#sockets.delete(socket);
@@ -126,6 +145,7 @@ export class VirtualNetwork {
       },
     });
     this.#listening.set(alive, { machine, server });
+    this.#darkened.delete(alive);
     this.#creations += 1;
     const registration = { creation: this.#creations, registered: true, close: () => {} };
     return { server: server as unknown as Server, registration };

@@ -28,9 +28,13 @@ export interface VirtualNodeOptions {
   events: Events;
   receivers: Receivers;
   fault?: PlantedFault | undefined;
+  /** Its rooms have standbys. */
+  hasStandbys: boolean;
   onConflict: (conflict: RoomConflict) => void;
   /** Called when a room of another node has moved here. */
   onMoved: (roomId: string) => void;
+  /** Called when this node has taken a room over as its standby. */
+  onTaken: (roomId: string) => void;
   /** Called when a room is lost on its way to that node. */
   onLost: (roomId: string, taker: string) => void;
   /** `lost`: a member whose link is down although it has not left. */
@@ -58,7 +62,7 @@ export class VirtualNode {
 
   /** Must be called in a task of `machine`. */
   constructor(options: VirtualNodeOptions, machine: Machine) {
-    const { world, host: alive, fault = {} } = options;
+    const { world, network, host: alive, fault = {} } = options;
     const onConflict = fault.hidesConflicts === true ? () => undefined : options.onConflict;
     this.#options = options;
     this.machine = machine;
@@ -68,6 +72,9 @@ export class VirtualNode {
       ...silentLog,
       info: (event, fields) => {
         if (event === 'room.moved_here') options.onMoved(String(fields?.['roomId']));
+      },
+      warn: (event, fields) => {
+        if (event === 'room.taken_over') options.onTaken(String(fields?.['roomId']));
       },
       error: (event, fields) => {
         if (event === 'room.lost') options.onLost(String(fields?.['roomId']), String(fields?.['node']));
@@ -120,6 +127,7 @@ export class VirtualNode {
       port: usedPort,
       host: this.host,
       onConflict,
+      ...(options.hasStandbys ? { isListed: (node) => network.lists(machine, node.slice(0, node.indexOf('@'))) } : {}),
       settled: async (roomId) => (await Promise.all([this.#relay.delivered(), webhooks.settled(roomId)]))[0],
     });
     const { silentMembers } = this.registry;
@@ -155,6 +163,11 @@ export class VirtualNode {
   /** Identifies the room with this id that runs here, wherever it ran before; undefined if there is none. */
   roomKey(roomId: string): string | undefined {
     return this.host.view(roomId) === undefined ? undefined : `${roomId} ${this.host.createdAt(roomId)}`;
+  }
+
+  /** Epoch under which this node announces the room; 0 if it does not. */
+  epochOf(roomId: string): number {
+    return this.registry.directory.announced(this.name, roomId)?.epoch ?? 0;
   }
 
   /** Ids of the rooms here that have run on other nodes before. */

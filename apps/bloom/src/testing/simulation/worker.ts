@@ -6,6 +6,7 @@ import { shrink } from './shrink.js';
 export interface Order {
   readonly seed: number;
   readonly nodes: number | undefined;
+  readonly hasStandbys: boolean;
   /** Looks for a short history that still breaks a rule. */
   readonly shrinks: boolean;
 }
@@ -13,10 +14,10 @@ export interface Order {
 /** What the runner is sent: progress of a search, then the history. */
 export type Report = { readonly moves: number } | { readonly history: History };
 
-process.on('message', ({ seed, nodes, shrinks }: Order) => {
+process.on('message', ({ seed, nodes, hasStandbys, shrinks }: Order) => {
   const send = (report: Report): void => void process.send?.(report);
   const run = async (): Promise<void> => {
-    const history = await runHistory(planHistory(seed, nodes));
+    const history = await runHistory(planHistory(seed, nodes, hasStandbys));
     send({ history: shrinks ? await shrink(history, (moves) => send({ moves })) : history });
   };
   run().catch((error: unknown) => {

@@ -1,0 +1,277 @@
+// Rooms whose owner is lost go on at their standbys, in virtual time.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defaultRoomConfig, type AttachedPeer } from '@bloom/rooms';
+import { VirtualCluster } from './testing/simulation/virtual-cluster.js';
+import { nameOf, type VirtualNode } from './testing/simulation/virtual-node.js';
+
+let cluster: VirtualCluster;
+let published: string[];
+
+async function start(nodes: number): Promise<void> {
+  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true });
+  published = [];
+  const { heard } = cluster.events;
+  cluster.events.heard = (node, source, notification) => {
+    const { type, roomId } = notification;
+    if (source === 'local') published.push(`${node.machine.host} ${type} ${roomId}`);
+    heard.call(cluster.events, node, source, notification);
+  };
+  await cluster.world.run(5_000);
+}
+
+afterEach(() => expect(cluster.violations).toEqual([]));
+
+function node(host: string): VirtualNode {
+  return cluster.node(host) as VirtualNode;
+}
+
+/** Runs something on a node's machine, and virtual time until it has settled. */
+async function on<T>({ machine }: VirtualNode, run: () => Promise<T>, ms = 5_000): Promise<T> {
+  const result = new Promise<T>((resolve, reject) => {
+    cluster.world.schedule(machine, 0, () => void run().then(resolve, reject));
+  });
+  const settled = result.then(
+    () => true,
+    () => true,
+  );
+  let isOver = false;
+  void settled.then(() => (isOver = true));
+  for (let passed = 0; passed < ms && !isOver; passed += 20) await cluster.world.run(20);
+
+  return result;
+}
+
+/** Creates a room on the node and waits until it has a standby, whose host it returns. */
+async function open(owner: VirtualNode, roomId: string): Promise<string> {
+  await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId }));
+  await cluster.world.run(2_000);
+
+  return standbyOf(owner, roomId) ?? 'nobody';
+}
+
+function standbyOf(owner: VirtualNode, roomId: string): string | undefined {
+  return owner.registry.standby.standbys.get(roomId)?.split('@')[0];
+}
+
+function owners(roomId: string): string[] {
+  return cluster.nodes.filter(({ host }) => host.view(roomId) !== undefined).map(({ machine }) => machine.host);
+}
+
+/** Runs virtual time until the room runs on this node. Returns the milliseconds that it took. */
+async function untilOn(host: string, roomId: string, limitMs: number): Promise<number> {
+  const sinceMs = cluster.world.nowMs;
+  while (!owners(roomId).includes(host)) {
+    if (cluster.world.nowMs - sinceMs > limitMs) throw new Error(`${host} did not take the room over`);
+    await cluster.world.run(10);
+  }
+
+  return cluster.world.nowMs - sinceMs;
+}
+
+function cut(host: string): void {
+  for (const other of cluster.hosts) if (other !== host) both(host, other, (a, b) => cluster.network.block(a, b));
+}
+
+function heal(host: string): void {
+  for (const other of cluster.hosts) if (other !== host) both(host, other, (a, b) => cluster.network.unblock(a, b));
+}
+
+function both(a: string, b: string, act: (from: string, to: string) => void): void {
+  act(a, b);
+  act(b, a);
+}
+
+describe('a cluster of three nodes with standbys', () => {
+  beforeEach(() => start(3));
+
+  test('keeps a room whose node has been killed, within a second and without an event', async () => {
+    const standby = await open(node('n1'), 'kitchen');
+    const before = published.length;
+    cluster.kill(node('n1'), true);
+    expect(await untilOn(standby, 'kitchen', 1_000)).toBeLessThan(1_000);
+    await cluster.world.run(20_000);
+    for (const each of cluster.nodes) expect((await on(each, () => each.rooms.getRoom('kitchen'))).id).toBe('kitchen');
+    expect(published.slice(before)).toEqual([]);
+  });
+
+  test('keeps a room whose machine has lost its power, within 10 s', async () => {
+    const standby = await open(node('n1'), 'kitchen');
+    cluster.kill(node('n1'), false);
+    expect(await untilOn(standby, 'kitchen', 10_000)).toBeGreaterThanOrEqual(3_000);
+  });
+
+  test('gives the room of a frozen node to the standby, and the thawed node gives it up', async () => {
+    const standby = await open(node('n1'), 'kitchen');
+    cluster.world.freeze(node('n1').machine);
+    expect(await untilOn(standby, 'kitchen', 10_000)).toBeGreaterThanOrEqual(4_500);
+    await cluster.world.run(3_000);
+    cluster.world.thaw(node('n1').machine);
+    await cluster.world.run(12_000);
+    expect(owners('kitchen')).toEqual([standby]);
+    for (const each of cluster.nodes) expect(each.registry.directory.find('kitchen')?.node).toBe(nameOf(standby));
+  });
+
+  test('gives up nothing because of a freeze that is over before the standby has won', async () => {
+    await open(node('n1'), 'kitchen');
+    cluster.world.freeze(node('n1').machine);
+    await cluster.world.run(4_000);
+    cluster.world.thaw(node('n1').machine);
+    await cluster.world.run(10_000);
+    expect(owners('kitchen')).toEqual(['n1']);
+  });
+
+  test('lets an owner that is cut off refuse changes and hold its events, until it meets the new owner', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    await cluster.world.run(500);
+    const before = published.length;
+    cut('n1');
+    await cluster.world.run(2_900);
+    await expect(on(owner, () => owner.rooms.addPeer('kitchen', {}))).rejects.toMatchObject({
+      code: 'OWNER_UNREACHABLE',
+      message: 'Room kitchen is on a node that is cut off from most of its cluster',
+    });
+    expect((await on(owner, () => owner.rooms.getRoom('kitchen'))).peers).toHaveLength(1);
+    const closed: string[] = [];
+    const socket = {
+      send: () => undefined,
+      close: (code: number, reason: string) => void closed.push(`${code} ${reason}`),
+      ping: async () => true,
+    };
+    await on(owner, () => owner.rooms.attachPeer(token, socket));
+    await untilOn(standby, 'kitchen', 10_000);
+    expect(published.slice(before)).toEqual([]);
+    heal('n1');
+    await cluster.world.run(20_000);
+    expect(owners('kitchen')).toEqual([standby]);
+    expect(closed).toEqual(['1012 Room moved']);
+    expect(published.slice(before)).toEqual([]);
+  });
+
+  test('publishes what an owner has held once it is back before the standby has won', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    const before = published.length;
+    cut('n1');
+    await cluster.world.run(2_700);
+    await on(owner, () => owner.rooms.attachPeer(token, silentSocket()));
+    expect(published.slice(before)).toEqual([]);
+    heal('n1');
+    await cluster.world.run(3_000);
+    expect(owners('kitchen')).toEqual(['n1']);
+    expect(published.slice(before)).toEqual(['n1 peerConnected kitchen']);
+  });
+
+  test('chooses another standby within 5 s when one is lost, and the owner goes on meanwhile', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    cut(standby);
+    let next: string | undefined;
+    for (let half = 0; half < 10; half += 1) {
+      await on(owner, () => owner.rooms.updateRoom('kitchen', { maxPeers: half + 1 }));
+      await cluster.world.run(500);
+      next = standbyOf(owner, 'kitchen');
+      if (next !== undefined && next !== standby) break;
+    }
+    expect([standby, undefined]).not.toContain(next);
+    heal(standby);
+    await cluster.world.run(10_000);
+    cluster.kill(owner, true);
+    await untilOn(next as string, 'kitchen', 1_000);
+    await cluster.world.run(10_000);
+    expect(owners('kitchen')).toEqual([next]);
+  });
+
+  test('takes no room over that has been deleted', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    await on(owner, () => owner.rooms.deleteRoom('kitchen'));
+    await cluster.world.run(200);
+    cluster.kill(owner, true);
+    await cluster.world.run(20_000);
+    expect(owners('kitchen')).toEqual([]);
+  });
+
+  test('grants nobody the id of a room that is about to be taken over', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.kill(owner, false);
+    await cluster.world.run(1_000);
+    for (const each of cluster.nodes)
+      await expect(
+        on(each, () => each.rooms.createRoom({ ...defaultRoomConfig, roomId: 'kitchen' })),
+      ).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
+    await untilOn(standby, 'kitchen', 15_000);
+  });
+
+  test('keeps the standby of a room that moves from taking it over', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    await on(owner, () => owner.registry.departures.move('kitchen'));
+    const [taker] = owners('kitchen') as [string];
+    await cluster.world.run(15_000);
+    expect(standbyOf(node(taker), 'kitchen')).toBeDefined();
+    cluster.kill(owner, true);
+    await cluster.world.run(10_000);
+    expect(owners('kitchen')).toEqual([taker]);
+  });
+
+  test('reports nobody as disconnected who comes back within 10 s', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    const { token: other } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    for (const each of [token, other]) {
+      const peer = (await on(owner, () => owner.rooms.attachPeer(each, silentSocket()))) as AttachedPeer;
+      peer.receive(JSON.stringify([{ type: 'join', metadata: null }]));
+    }
+    await cluster.world.run(500);
+    const before = published.length;
+    cluster.kill(owner, true);
+    await untilOn(standby, 'kitchen', 1_000);
+    const there = node(cluster.hosts.find((host) => host !== 'n1' && host !== standby) as string);
+    const peer = (await on(there, () => there.rooms.attachPeer(token, silentSocket()))) as AttachedPeer;
+    peer.receive(JSON.stringify([{ type: 'join', metadata: null }]));
+    await cluster.world.run(15_000);
+    expect(published.slice(before)).toEqual([`${standby} peerDisconnected kitchen`]);
+  });
+
+  test('finds the standby by placement explain', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    expect(owner.registry.decisions.at(-1)).toMatchObject({
+      roomId: 'kitchen',
+      policy: 'standby',
+      chosen: nameOf(standby),
+    });
+  });
+});
+
+test('keeps the rooms of one of two nodes that is killed, but not of one that is silent', async () => {
+  await start(2);
+  expect(await open(node('n1'), 'kitchen')).toBe('n2');
+  expect(await open(node('n2'), 'hall')).toBe('n1');
+  cluster.kill(node('n1'), true);
+  await untilOn('n2', 'kitchen', 1_000);
+  cluster.boot('n1');
+  await cluster.world.run(10_000);
+  expect(await standbyOf(node('n2'), 'hall')).toBe('n1');
+  cluster.kill(node('n2'), false);
+  await cluster.world.run(30_000);
+  expect(owners('hall')).toEqual([]);
+});
+
+test('has no standbys in a cluster of one', async () => {
+  await start(1);
+  expect(await open(node('n1'), 'kitchen')).toBe('nobody');
+  await on(node('n1'), () => node('n1').rooms.updateRoom('kitchen', { maxPeers: 2 }));
+});
+
+function silentSocket() {
+  return { send: () => undefined, close: () => undefined, ping: async () => true };
+}

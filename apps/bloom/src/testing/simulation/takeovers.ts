@@ -1,0 +1,73 @@
+/** Rooms of a history that their standbys take over, and the rules for that. */
+import type { VirtualCluster } from './virtual-cluster.js';
+import type { VirtualNode } from './virtual-node.js';
+
+/** How long a standby has to take a room over after its owner's process has ended, if nothing else goes wrong. */
+const TAKEOVER_MS = 10_000;
+
+interface Owner {
+  readonly node: VirtualNode;
+  readonly epoch: number;
+}
+
+export class Takeovers {
+  readonly #cluster: VirtualCluster;
+  /** Every owner that a room has had, by its key. */
+  readonly #owners = new Map<string, Owner[]>();
+  /** Ids of rooms that were taken over. */
+  readonly #taken = new Set<string>();
+
+  constructor(cluster: VirtualCluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Returns whether a room of this id was taken over. */
+  has(roomId: string): boolean {
+    return this.#taken.has(roomId);
+  }
+
+  /** Records that a room runs on this node from now on. No epoch has two owners. */
+  owns(node: VirtualNode, roomId: string): void {
+    const key = node.roomKey(roomId);
+    if (key === undefined) return;
+    const epoch = node.epochOf(roomId);
+    const before = this.#owners.get(key) ?? [];
+    const same = before.find((owner) => owner.epoch === epoch);
+    if (same !== undefined)
+      this.#cluster.broken(`room ${roomId} has two owners of epoch ${epoch}: ${same.node.name} and ${node.name}`);
+    this.#owners.set(key, [...before, { node, epoch }]);
+  }
+
+  taken(node: VirtualNode, roomId: string): void {
+    this.#taken.add(roomId);
+    this.#cluster.owns(node, roomId);
+  }
+
+  /** Records an event. An owner whose room has been taken over publishes none. */
+  published(node: VirtualNode, roomId: string, type: string): void {
+    const key = node.roomKey(roomId);
+    if (key === undefined) return;
+    const epoch = node.epochOf(roomId);
+    const later = this.#owners.get(key)?.find((owner) => owner.epoch > epoch && owner.node !== node);
+    if (later !== undefined)
+      this.#cluster.broken(`${node.name} published ${type} of room ${roomId}, which ${later.node.name} has taken over`);
+  }
+
+  /**
+   * Must be called when a process ends: its rooms go on at their standbys, unless something else goes wrong as well.
+   */
+  dies(node: VirtualNode): void {
+    const { world, faults, membership } = this.#cluster;
+    const isQuiet = membership !== undefined && this.#cluster.nodes.every(({ machine }) => !machine.frozen);
+    if (!isQuiet || node.isStopping || this.#cluster.nodes.length < 3) return;
+    for (const [roomId, standby] of node.registry.standby.standbys) {
+      const key = node.roomKey(roomId);
+      if (key === undefined || this.#cluster.wasSplit) continue;
+      world.schedule(world.outside, TAKEOVER_MS, () => {
+        if (this.#cluster.faults !== faults || this.#cluster.deletions.has(roomId)) return;
+        if (!this.#cluster.nodes.some((other) => other.roomKey(roomId) === key))
+          this.#cluster.broken(`nobody took room ${roomId} over, although ${standby} was its standby`);
+      });
+    }
+  }
+}

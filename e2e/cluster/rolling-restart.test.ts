@@ -1,20 +1,15 @@
 // Restarts three nodes behind haproxy one after the other while calls go on, as docs/guide/upgrading.md says.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { freeTcpPort } from '@bloom/net/testing';
-import { afterAll, expect, test } from '@jest/globals';
-import { LABELS, type Label, settings, Trio } from '../bloomctl/trio.js';
+import { expect, test } from '@jest/globals';
+import { LABELS, type Label, settings } from '../bloomctl/trio.js';
 import { Person, playing } from '../client/person.js';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
 import { middle, promise } from '../harness/measurements.js';
 import { nightly } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
-import { PeerConnection } from '../node/support/peer-socket.js';
+import { BalancedTrio } from './balanced-trio.js';
 import { until } from './until.js';
+import { Visitor } from './visitor.js';
 import { receiveWebhooksAt } from './webhooks.js';
 
 const ROUNDS = nightly ? 7 : 1;
@@ -24,97 +19,13 @@ const [ROOMS, PEOPLE] = nightly ? [5, 4] : [5, 1];
 /** Webhooks that say that somebody or a room came, went or changed; those about tracks may name new ids. */
 const PEOPLE_OR_ROOMS = /^(room|peer)/;
 
-const folder = mkdtempSync(join(tmpdir(), 'bloom-rolling-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
-let trio: Trio;
-let balancer: ChildProcess;
-let statsUrl: string;
-const nodes = new Map<Label, BloomNode>();
-const envs = new Map<Label, Record<string, string>>();
-
-const HAPROXY = (port: number, stats: number): string => `
-defaults
-  mode http
-  timeout connect 2s
-  timeout client 1h
-  timeout server 1h
-  timeout tunnel 1h
-frontend people
-  bind 127.0.0.1:${port}
-  default_backend nodes
-frontend figures
-  bind 127.0.0.1:${stats}
-  stats enable
-  stats uri /
-backend nodes
-  option httpchk GET /health/ready
-  option redispatch
-  default-server check inter 200ms fall 1 rise 1
-${LABELS.map((label) => `  server ${label} 127.0.0.1:${envs.get(label)?.['JF_PORT']}`).join('\n')}
-`;
+let cluster: BalancedTrio;
 
 async function clusterBehindHaproxy(): Promise<BloomNode> {
-  const [port, stats] = [await freeTcpPort(), await freeTcpPort()];
-  for (const label of LABELS)
-    envs.set(label, {
-      JF_PORT: String(await freeTcpPort()),
-      JF_HOST: `127.0.0.1:${port}`,
-      JF_DRAIN_MODE: 'move',
-      // The 8 s without it are a matter of the machine's speed.
-      JF_DRAIN_TIMEOUT: '60',
-      JF_SIP_USED: 'false',
-    });
-  trio = await Trio.start(Object.fromEntries(envs));
-  for (const label of LABELS) nodes.set(label, trio.nodes[label]);
-  const config = join(folder, 'haproxy.cfg');
-  writeFileSync(config, HAPROXY(port, stats));
-  balancer = spawn('haproxy', ['-db', '-f', config], { stdio: 'ignore' });
-  statsUrl = `http://127.0.0.1:${stats}/;csv`;
-  await until('the load balancer knows all nodes', async () => (await standing()).length === LABELS.length);
-  const stop = async (): Promise<void> => {
-    const ended = once(balancer, 'exit');
-    if (balancer.kill('SIGKILL')) await ended;
-    await Promise.all([...nodes.values()].map((node) => node.stop()));
-    await trio.stop();
-  };
-  return { ...trio.nodes.a, url: `http://127.0.0.1:${port}`, host: `127.0.0.1:${port}`, stop };
-}
+  // The 8 s without a drain timeout are a matter of the machine's speed.
+  cluster = await BalancedTrio.start({ JF_DRAIN_MODE: 'move', JF_DRAIN_TIMEOUT: '60' });
 
-/** Nodes to which the load balancer sends requests. */
-async function standing(): Promise<Label[]> {
-  const rows = (await (await fetch(statsUrl)).text()).split('\n').map((line) => line.split(','));
-  return LABELS.filter((label) => rows.some((row) => row[0] === 'nodes' && row[1] === label && row[17] === 'UP'));
-}
-
-/** A client that comes back through the load balancer whenever its websocket is closed. */
-class Visitor {
-  readonly closed: string[] = [];
-  readonly left: Promise<void>;
-  #current: PeerConnection | undefined;
-  #leaves = false;
-
-  constructor(url: string, token: string) {
-    this.left = this.#stay(url, token);
-  }
-
-  get isThere(): boolean {
-    return this.#current !== undefined;
-  }
-
-  leave(): void {
-    this.#leaves = true;
-    this.#current?.socket.close();
-  }
-
-  async #stay(url: string, token: string): Promise<void> {
-    while (!this.#leaves) {
-      this.#current = await until('the visitor is back', () => PeerConnection.joined(url, token, { name: 'visitor' }));
-      const why = await this.#current.closed;
-      this.#current = undefined;
-      if (!this.#leaves) this.closed.push(why);
-    }
-  }
+  return cluster.asNode();
 }
 
 browserSuite(
@@ -126,7 +37,7 @@ browserSuite(
     const note = (what: string): void => {
       timeline.push(`${((performance.now() - started) / 1_000).toFixed(1).padStart(6)} s  ${what}`);
     };
-    const api = (label: Label): Api => new Api(nodes.get(label)?.url ?? '');
+    const api = (label: Label): Api => new Api(cluster.nodes.get(label)?.url ?? '');
     const roomsOf = async (label: Label): Promise<string[]> =>
       (await api(label).request('GET', '/room')).body.data.map(({ id }: { id: string }) => id);
     const ownerOf = async (room: string): Promise<Label | undefined> => {
@@ -136,19 +47,20 @@ browserSuite(
 
     /** The recipe of the guide: drain, let the load balancer notice, stop (which moves the rooms), start. */
     async function restart(label: Label): Promise<void> {
-      const node = nodes.get(label) as BloomNode;
+      const node = cluster.nodes.get(label) as BloomNode;
       const rooms = await roomsOf(label);
       await api(label).request('POST', '/node/drain');
-      await until('the load balancer leaves it out', async () => !(await standing()).includes(label));
+      await until('the load balancer leaves it out', async () => !(await cluster.standing()).includes(label));
       note(`${label} drains, the load balancer leaves it out`);
       await node.stop(90_000);
       note(`${label} has moved ${rooms.length} rooms and ended`);
-      nodes.set(label, await startNode({ env: { ...settings(label, trio.mapperPort), ...envs.get(label) } }));
+      const env = { ...settings(label, cluster.trio.mapperPort), ...cluster.envs.get(label) };
+      cluster.nodes.set(label, await startNode({ env }));
       await until(
         'the cluster is complete',
         async () => (await api(label).request('GET', '/cluster')).body.data.nodes.length === 3,
       );
-      await until('the load balancer uses it again', async () => (await standing()).includes(label));
+      await until('the load balancer uses it again', async () => (await cluster.standing()).includes(label));
       note(`${label} is back, the load balancer uses it`);
     }
 

@@ -1,0 +1,88 @@
+// Three nodes behind haproxy, which leaves out those that are not ready.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freeTcpPort } from '@bloom/net/testing';
+import { LABELS, type Label, Trio } from '../bloomctl/trio.js';
+import type { BloomNode } from '../harness/bloom-node.js';
+import { until } from './until.js';
+
+export class BalancedTrio {
+  /** The nodes that run now; a test may replace them. */
+  readonly nodes = new Map<Label, BloomNode>();
+  readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-balanced-'));
+  #balancer: ChildProcess | undefined;
+
+  private constructor(
+    readonly trio: Trio,
+    readonly envs: ReadonlyMap<Label, Record<string, string>>,
+    readonly ports: readonly [people: number, figures: number],
+  ) {
+    for (const label of LABELS) this.nodes.set(label, trio.nodes[label]);
+  }
+
+  static async start(env: Readonly<Record<string, string>>): Promise<BalancedTrio> {
+    const ports = [await freeTcpPort(), await freeTcpPort()] as const;
+    const envs = new Map<Label, Record<string, string>>();
+    const host = `127.0.0.1:${ports[0]}`;
+    for (const label of LABELS)
+      envs.set(label, { JF_PORT: String(await freeTcpPort()), JF_HOST: host, JF_SIP_USED: 'false', ...env });
+    const trio = await Trio.start(Object.fromEntries(envs));
+    const cluster = new BalancedTrio(trio, envs, ports);
+    const config = join(cluster.#folder, 'haproxy.cfg');
+    writeFileSync(config, haproxy(envs, ports));
+    cluster.#balancer = spawn('haproxy', ['-db', '-f', config], { stdio: 'ignore' });
+    await until('the load balancer knows all nodes', async () => (await cluster.standing()).length === LABELS.length);
+
+    return cluster;
+  }
+
+  /** Nodes to which the load balancer sends requests. */
+  async standing(): Promise<Label[]> {
+    const rows = (await (await fetch(`http://127.0.0.1:${this.ports[1]}/;csv`)).text())
+      .split('\n')
+      .map((line) => line.split(','));
+    return LABELS.filter((label) => rows.some((row) => row[0] === 'nodes' && row[1] === label && row[17] === 'UP'));
+  }
+
+  /** The cluster as its clients see it: one node at the load balancer's address. */
+  asNode(): BloomNode {
+    const host = `127.0.0.1:${this.ports[0]}`;
+    return { ...this.trio.nodes.a, url: `http://${host}`, host, stop: () => this.stop() };
+  }
+
+  async stop(): Promise<void> {
+    if (this.#balancer !== undefined) {
+      const ended = once(this.#balancer, 'exit');
+      if (this.#balancer.kill('SIGKILL')) await ended;
+    }
+    await Promise.all([...this.nodes.values()].map((node) => node.stop()));
+    await this.trio.stop();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+function haproxy(envs: BalancedTrio['envs'], [port, stats]: readonly [number, number]): string {
+  return `
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 1h
+  timeout server 1h
+  timeout tunnel 1h
+frontend people
+  bind 127.0.0.1:${port}
+  default_backend nodes
+frontend figures
+  bind 127.0.0.1:${stats}
+  stats enable
+  stats uri /
+backend nodes
+  option httpchk GET /health/ready
+  option redispatch
+  default-server check inter 200ms fall 1 rise 1
+${LABELS.map((label) => `  server ${label} 127.0.0.1:${envs.get(label)?.['JF_PORT']}`).join('\n')}
+`;
+}

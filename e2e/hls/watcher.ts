@@ -14,6 +14,8 @@ export interface WatchReport {
   readonly latencyMs: number;
   /** Since the last report. */
   readonly stalls: number;
+  /** Longest time in which playback did not advance, to 50 ms. */
+  readonly longestPauseMs: number;
   readonly worstLatencyMs: number;
   readonly errors: readonly string[];
   /** Discontinuities announced in the playlist. */
@@ -28,7 +30,7 @@ const HTML = `<!doctype html><title>watcher</title><script src="/hls.js"></scrip
 <script>
 window.watch = (url, token) => {
   const video = document.getElementById('video');
-  const state = (window.state = { stalls: 0, worst: 0, errors: [], started: false, discontinuities: 0 });
+  const state = (window.state = { stalls: 0, pause: 0, worst: 0, errors: [], started: false, discontinuities: 0 });
   const hls = (window.hls = new Hls({
     lowLatencyMode: true,
     // Catches up after falling behind.
@@ -49,6 +51,12 @@ window.watch = (url, token) => {
   setInterval(() => {
     if (state.started && hls.playingDate) state.worst = Math.max(state.worst, Date.now() - hls.playingDate.getTime());
   }, 100);
+  let [playedTo, playedAt] = [0, performance.now()];
+  setInterval(() => {
+    if (!state.started) return;
+    if (video.currentTime !== playedTo) [playedTo, playedAt] = [video.currentTime, performance.now()];
+    state.pause = Math.max(state.pause, Math.round(performance.now() - playedAt));
+  }, 50);
   hls.loadSource(url);
   hls.attachMedia(video);
 };
@@ -56,11 +64,11 @@ window.report = () => {
   const video = document.getElementById('video');
   const { state, hls } = window;
   const answer = {
-    currentTime: video.currentTime, stalls: state.stalls, worstLatencyMs: state.worst, errors: state.errors.splice(0),
+    currentTime: video.currentTime, stalls: state.stalls, longestPauseMs: state.pause, worstLatencyMs: state.worst, errors: state.errors.splice(0),
     latencyMs: hls.playingDate ? Date.now() - hls.playingDate.getTime() : -1, discontinuities: state.discontinuities,
     width: video.videoWidth, height: video.videoHeight, soundBytes: video.webkitAudioDecodedByteCount || 0,
   };
-  state.stalls = 0; state.worst = 0;
+  state.stalls = 0; state.worst = 0; state.pause = 0;
   return answer;
 };
 window.colourAt = (x, y) => {

@@ -1,5 +1,5 @@
 import { openActorSystem, type ActorSystem } from '@bloom/actors';
-import { HlsService, type RecordingService } from '@bloom/components';
+import { type FetchStreamFile, HlsService, type RecordingService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Names } from '@bloom/discovery';
 import { type LocalRecordings, offerFiles } from '@bloom/files';
@@ -136,6 +136,8 @@ async function openGround(options: NodeOptions, closing: Closing): Promise<Groun
 interface Reached {
   cluster?: Cluster;
   inspection?: Inspection | undefined;
+  /** undefined until this node can serve, and without a cluster. */
+  fetchStream?: FetchStreamFile | undefined;
 }
 
 interface ReachParts {
@@ -192,7 +194,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const livekit = await loadLivekit(settings);
   const reached: Reached = {};
   const cluster = (): Cluster | undefined => reached.cluster;
-  const { host, hls, kept, recordings, livekitWebhooks } = openRooms({ options, closing, ground, cluster, livekit });
+  const { host, hls, kept, recordings, livekitWebhooks } = openRooms({ options, closing, ground, reached, livekit });
 
   const { resourcesPath } = settings;
   const webhookBacklog = (): number => webhooks.pending + (livekitWebhooks?.pending ?? 0);
@@ -217,6 +219,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   await reachOthers(reached, { options, closing, ground, host, own, health, serverSocket });
 
   const files = servedFiles({ system, log, own, cluster: cluster() });
+  reached.fetchStream = files.fetchStream;
   closing.onClose('files', () => files.close());
   const { secretKeyBase } = settings.http;
   const checks = new PathChecks({ media: engine, secretKeyBase });
@@ -277,7 +280,7 @@ interface RoomParts {
   options: NodeOptions;
   closing: Closing;
   ground: Ground;
-  cluster: () => Cluster | undefined;
+  reached: Reached;
   livekit: LivekitModule | undefined;
 }
 
@@ -289,7 +292,7 @@ function openRooms(parts: RoomParts): {
   recordings: RecordingService;
   livekitWebhooks: LivekitWebhooks | undefined;
 } {
-  const { options, closing, cluster } = parts;
+  const { options, closing, reached } = parts;
   const { metrics, engine, system, bus, webhooks } = parts.ground;
   const { settings, log } = options;
   const processes = new Processes({ log });
@@ -302,6 +305,7 @@ function openRooms(parts: RoomParts): {
     createdAt: (roomId) => host.createdAt(roomId),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
+    fetch: (file) => reached.fetchStream?.(file) ?? Promise.reject(new Error('this node reaches no other')),
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     processes,
     log,
@@ -330,7 +334,7 @@ function openRooms(parts: RoomParts): {
       const { type, roomId } = notification;
       if (type === 'roomCreated' && webhookUrl !== null) webhooks.register(roomId, webhookUrl);
       // The other members must learn of a room before any client or webhook does.
-      cluster()?.registry.observe(notification, requestId);
+      reached.cluster?.registry.observe(notification, requestId);
       if (requestId !== undefined) system.note(requestId, { where: 'notifications', what: type });
       bus.publish(notification);
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);

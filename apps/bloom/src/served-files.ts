@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { ActorSystem } from '@bloom/actors';
-import { HlsError, type HlsService } from '@bloom/components';
+import { type FetchStreamFile, HlsError, type HlsService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import {
   BytesFile,
@@ -21,6 +21,8 @@ export interface ServedFiles {
   streams: LiveStreams;
   recordings: RecordingStore;
   rawRecordings: RawRecordingStore;
+  /** undefined without a cluster. */
+  fetchStream?: FetchStreamFile;
   close(): void;
 }
 
@@ -60,7 +62,10 @@ export function liveStreams(hls: HlsService): LiveStreams {
   return {
     open: async ({ roomId, fileName, blocking, signal }) => {
       const located = await hls.locate({ roomId, fileName, waitFor: blocking, signal }).catch((error: unknown) => {
-        throw error instanceof HlsError ? new MediaFileError(error.code, error.message, { cause: error }) : error;
+        if (!(error instanceof HlsError)) throw error;
+        // Players ask again after 503, and find the node to which the stream has moved.
+        if (error.code === 'MOVED') throw new MediaFileError('OWNER_UNREACHABLE', error.message);
+        throw new MediaFileError(error.code, error.message, { cause: error });
       });
 
       return 'bytes' in located ? new BytesFile(fileName, located.bytes) : openServedFile(located.directory, fileName);

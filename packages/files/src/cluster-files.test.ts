@@ -116,6 +116,41 @@ describe('the stream of a room on another node', () => {
     expect(stream.closed).toEqual(['index.m3u8', 'empty.m4s', 'big.m4s', 'big.m4s']);
   });
 
+  test.each(['a', 'b'])(
+    'is read from its next node as soon as that is known, if it has just left node %s',
+    async (old) => {
+      Object.assign(cluster.node(old).stream, { hasLeft: true });
+      cluster.node('c').stream.files.set('main.m3u8', Buffer.from('after the move'));
+      cluster.owner = old;
+      const asked = cluster.ask('main.m3u8', { segment: 1, part: 0 });
+      await until(() => cluster.node(old).stream.asked.length > 0);
+      cluster.node(old).stream.release('main.m3u8');
+      const turn = (): Promise<void> => cluster.idle();
+      await until(() => cluster.clock.pending > 0);
+      cluster.owner = 'c';
+      await cluster.clock.advanceAsync(50, turn);
+      await until(() => cluster.node('c').stream.asked.length > 0);
+      cluster.node('c').stream.release('main.m3u8');
+      expect((await contentOf(await asked.file)).toString()).toBe('after the move');
+    },
+  );
+
+  test('is unreachable if its next node is not known within 3 s, and not looked for once the viewer has gone', async () => {
+    Object.assign(cluster.node('b').stream, { hasLeft: true });
+    const [asked, left] = [cluster.ask('main.m3u8'), cluster.ask('main.m3u8')];
+    await until(() => cluster.clock.pending > 1);
+    left.leave();
+    await expect(left.file).rejects.toThrow();
+    let isOver = false;
+    void asked.file.catch(() => (isOver = true));
+    await until(() => {
+      if (!isOver && cluster.clock.pending > 0) cluster.clock.advance(50);
+      return isOver;
+    });
+    await expect(asked.file).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    expect(cluster.clock.now()).toBeGreaterThanOrEqual(3_000);
+  });
+
   test('requests the next piece of a large file only when the client accepts it', async () => {
     cluster.node('b').stream.files.set('big.m4s', bytesOf(6 * 1024 * 1024));
     const file = await cluster.ask('big.m4s').file;

@@ -1,4 +1,5 @@
 import { RoomError } from '@bloom/rooms';
+import { sleep, systemClock } from '@bloom/time';
 import { MediaFileError } from './errors.js';
 import type { LiveStreams, StreamRequest } from './stores.js';
 import type { ServedFile } from './served-file.js';
@@ -20,6 +21,10 @@ export interface ClusterStreamsOptions extends SharedFilesOptions {
  */
 const KEPT_MS = { part: 300, segment: 1_500 } as const;
 
+/** How long the next node of a room that has left one is awaited, and how often it is looked up. */
+const MOVING_MS = 3_000;
+const PAUSE_MS = 50;
+
 /** The live streams of the whole cluster: any node serves the stream of any room. */
 export class ClusterStreams implements LiveStreams {
   readonly #options: ClusterStreamsOptions;
@@ -30,7 +35,22 @@ export class ClusterStreams implements LiveStreams {
     this.#shared = new SharedFiles(options);
   }
 
+  /** A stream whose room has just left a node is asked for at the next one, as soon as that is known. */
   async open(request: StreamRequest): Promise<ServedFile> {
+    const { clock = systemClock } = this.#options;
+    const { signal } = request;
+    for (let until = Number.POSITIVE_INFINITY; ; ) {
+      try {
+        return await this.#openNow(request);
+      } catch (error) {
+        if (!hasLeft(error) || signal.aborted || clock.now() >= until) throw error;
+      }
+      until = Math.min(until, clock.now() + MOVING_MS);
+      await sleep(PAUSE_MS, { clock, signal });
+    }
+  }
+
+  async #openNow(request: StreamRequest): Promise<ServedFile> {
     const { self, local, remote, ownerOf } = this.#options;
     const { roomId, fileName, blocking, signal } = request;
     const owner = await ownerOf(roomId).catch((error: unknown) => {
@@ -48,6 +68,11 @@ export class ClusterStreams implements LiveStreams {
       remote.open(owner, address, shared),
     );
   }
+}
+
+/** True if the owner itself says so: without an answer, the error has a cause. */
+function hasLeft(error: unknown): boolean {
+  return error instanceof MediaFileError && error.code === 'OWNER_UNREACHABLE' && error.cause === undefined;
 }
 
 function keepMs(fileName: string): number {

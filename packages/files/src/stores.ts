@@ -20,7 +20,10 @@ export interface StreamRequest {
 
 /** Live HLS output of rooms. */
 export interface LiveStreams {
-  /** @throws MediaFileError, including INVALID_NAME for a position too far ahead and WAITED_TOO_LONG */
+  /**
+   * @throws MediaFileError, including INVALID_NAME for a position too far ahead, WAITED_TOO_LONG, and OWNER_UNREACHABLE
+   *   without a cause for the stream of a room that has just left this node
+   */
   open(request: StreamRequest): Promise<ServedFile>;
 }
 

@@ -1,7 +1,7 @@
 // Components of a room that leaves one node and is continued by another.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from './room-service.js';
-import type { Component, ComponentHost, ComponentKind } from './room/component-kind.js';
+import type { Component, ComponentHost, ComponentKind, ComponentProgress } from './room/component-kind.js';
 import { moveKitchen, testNode, videoTrack, type TestNode } from './testing/index.js';
 
 let from: TestNode;
@@ -70,6 +70,38 @@ describe('a component of a room that moves', () => {
     await to.system.idle();
     expect([...from.news(), ...to.news()]).toEqual([]);
     expect(to.host.view('kitchen')).toEqual(before);
+  });
+
+  test('is told when a move begins, and when it is given up, even if one of them fails at that', async () => {
+    const told: string[] = [];
+    const freeze = (frozen: boolean): void => {
+      told.push(`${frozen}`);
+      if (told.length === 1) throw new Error('a bug');
+    };
+    const progress = (): ComponentProgress => {
+      told.push('progress');
+      return {};
+    };
+    await restart(kind({}, { freeze, progress, close: async () => void told.push('close') }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await from.rooms.addComponent('kitchen', 'file', {});
+    const refused = { offer: async () => 'no', given: () => undefined, over: () => undefined };
+    expect(await from.host.giveRoom('kitchen', refused)).toBe('no');
+    expect(told.splice(0)).toEqual(['true', 'true', 'progress', 'progress', 'false', 'false']);
+    await move();
+    expect(told).toEqual(['true', 'true', 'progress', 'progress', 'close', 'close']);
+  });
+
+  test('is prepared with its progress on the node that the room leaves', async () => {
+    const formers: unknown[] = [];
+    const prepare: ComponentKind['prepare'] = async (_options, _room, former) => {
+      formers.push(former);
+      return { properties: {}, subscribeMode: null, start: () => ({ close: async () => undefined }) };
+    };
+    await restart(kind(), kind({ prepare }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    await move();
+    expect(formers).toEqual([{ node: 'from', progress: { positionMs: 7 } }]);
   });
 
   test('loses the tracks that it does not publish again within 10 s', async () => {

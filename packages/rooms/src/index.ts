@@ -5,8 +5,11 @@ export type {
   ComponentHost,
   ComponentKind,
   ComponentProgress,
+  FormerComponent,
   ComponentReport,
   ReceivedTrack,
+  StreamedSegment,
+  StreamProgress,
 } from './room/component-kind.js';
 export {
   MAX_RECEIVERS,
@@ -30,6 +33,7 @@ export { readRoomFile, ROOM_FILE, roomFile } from './room-file.js';
 export { jsonEqual } from './json-equal.js';
 export type { DrainOrder } from './drain-order.js';
 export { RoomHost } from './room-host.js';
+export { MAX_STREAM_BYTES } from './room/room-snapshot.js';
 export type { ComponentState } from './room-reports.js';
 export type { RoomMeasure } from './room/room-journal.js';
 export { RoomRouter } from './room-router.js';

@@ -21,7 +21,7 @@ import type { RoomMachine } from './room/room-machine.js';
 import type { Guests } from './room/guests.js';
 import { owner, type OwnerProtocol } from './room/room-owner.js';
 import type { Carry, RoomRef } from './room/room-messages.js';
-import type { ComponentSnapshot, RoomSnapshot } from './room/room-snapshot.js';
+import type { RoomSnapshot } from './room/room-snapshot.js';
 import type { ComponentState, RoomReport, RoomsLoad } from './room-reports.js';
 import { RoomError, type CreatedRoom, type NamedConfig, type RoomConfig, type RoomView } from './room-service.js';
 
@@ -215,8 +215,9 @@ export class RoomHost {
     return this.#system.call(ref, { type: 'move', carry }, MOVE_TIMEOUT_MS);
   }
 
-  /** Reserves the id of another node's room and opens its media. Nothing is seen of the room until it is opened. */
-  async holdRoom({ roomId, videoCodec }: NamedConfig, snapshots: readonly ComponentSnapshot[] = []): Promise<HeldRoom> {
+  /** Reserves the id of a room of `node` and opens its media. Nothing is seen of the room until it is opened. */
+  async holdRoom(room: Pick<RoomSnapshot, 'config' | 'components'>, node: string): Promise<HeldRoom> {
+    const { roomId, videoCodec } = room.config;
     if (this.#relays.has(roomId)) throw new RoomError('ROOM_EXISTS', 'it has left that node less than 10 s ago');
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
     const entry = this.#reserve(roomId, () => true);
@@ -224,7 +225,7 @@ export class RoomHost {
     let media: MediaRoom;
     let components: ResumedComponent[];
     try {
-      components = await prepareComponents(snapshots, this.#kinds, { roomId, videoCodec });
+      components = await prepareComponents(room.components ?? [], { roomId, videoCodec, kinds: this.#kinds, node });
       media = await this.#openMedia(entry, roomId);
     } catch (error) {
       await this.#abandon(roomId, entry);

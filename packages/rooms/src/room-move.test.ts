@@ -133,7 +133,7 @@ describe('a room that moves', () => {
 
   test('reserves its id while it is held, and gives it up when it does not come', async () => {
     const config = { ...defaultRoomConfig, roomId: 'kitchen' };
-    const held = await to.host.holdRoom(config);
+    const held = await to.host.holdRoom({ config }, 'from');
     await expect(to.host.createRoom(config)).rejects.toMatchObject({ code: 'ROOM_EXISTS' });
     expect(to.host.roomRef('kitchen')).toBeUndefined();
     await held.drop();
@@ -146,7 +146,7 @@ describe('a room that moves', () => {
 describe('a node that ends', () => {
   const hold = async () => {
     const config = { ...defaultRoomConfig, roomId: 'kitchen' };
-    const held = await to.host.holdRoom(config);
+    const held = await to.host.holdRoom({ config }, 'from');
     return () => held.open({ config, peers: [], invitations: [], peerlessMs: null }, 1);
   };
 
@@ -161,7 +161,7 @@ describe('a node that ends', () => {
 
   test('ends a room that has moved to it at once, whatever else it holds', async () => {
     await (await hold())();
-    await to.host.holdRoom({ ...defaultRoomConfig, roomId: 'yard' });
+    await to.host.holdRoom({ config: { ...defaultRoomConfig, roomId: 'yard' } }, 'from');
     const ended = to.host.deleteAll();
     await to.system.idle();
     expect(to.news()).toEqual(['roomDeleted']);

@@ -6,7 +6,9 @@ export type HlsErrorCode =
   /** Too many requests are waiting. */
   | 'TOO_BUSY'
   /** The position was not reached in time. */
-  | 'WAITED_TOO_LONG';
+  | 'WAITED_TOO_LONG'
+  /** The stream goes on at another node. */
+  | 'MOVED';
 
 /** A file of a live stream cannot be served. */
 export class HlsError extends Error {
@@ -22,3 +24,6 @@ export class HlsError extends Error {
 }
 
 export const fileNotFound = (name: string): HlsError => new HlsError('NOT_FOUND', `File not found: ${name}`);
+
+export const movedAway = (name: string): HlsError =>
+  new HlsError('MOVED', `The stream of ${name} has just moved to another node`);

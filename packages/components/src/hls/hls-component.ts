@@ -1,4 +1,4 @@
-import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
+import type { Component, ComponentHost, ComponentProgress, ReceivedTrack } from '@bloom/rooms';
 import type { MediaTap } from '@bloom/sfu';
 import { systemClock } from '@bloom/time';
 import type { ForkedProcess, Processes } from '@bloom/processes';
@@ -13,8 +13,10 @@ export interface HlsComponentOptions {
   hangMs?: number;
   /** Properties returned by the API until the stream is playable. */
   properties: Readonly<Record<string, unknown>>;
+  /** False: the room of this component stays on its node. */
+  canMove: boolean;
   /** Called once, when no more parts will come and players are no longer served. */
-  onClosing(): void;
+  onClosing(how: { movedAway: boolean }): void;
   /** Called with the number of pictures the compositor has left out since the last call. */
   onPicturesLeftOut(pictures: number): void;
 }
@@ -37,10 +39,22 @@ export class HlsComponent implements Component {
   #newestPartAtMs: number | null = null;
   #playable = false;
   #failed = false;
+  /** A move of the room has begun. */
+  #frozen = false;
   #closing: Promise<void> | undefined;
+  readonly progress?: () => ComponentProgress;
 
   constructor(options: HlsComponentOptions) {
     this.#options = options;
+    const { canMove, stream, host } = options;
+    if (canMove) {
+      this.progress = () => {
+        const progress = stream.progress();
+        return progress === undefined ? {} : { stream: progress };
+      };
+    }
+    // Nobody is told again.
+    this.#playable = host.resumed?.progress.stream !== undefined;
     const { processes, entry, hangMs = DEFAULT_HANG_MS } = options;
     this.#engine = processes.start({
       kind: 'compositor',
@@ -92,6 +106,12 @@ export class HlsComponent implements Component {
     for (const trackId of wanted) if (!this.#taps.has(trackId)) this.#taps.set(trackId, this.#tap(trackId));
   }
 
+  freeze(frozen: boolean): void {
+    if (this.#closing !== undefined || !this.#options.canMove) return;
+    this.#frozen = frozen;
+    this.#options.stream.freeze(frozen);
+  }
+
   /** Fails the component; the room continues without it. */
   fail(reason: string): void {
     if (this.#failed || this.#closing !== undefined) return;
@@ -107,8 +127,9 @@ export class HlsComponent implements Component {
 
   async #end(): Promise<void> {
     const { stream, onClosing } = this.#options;
-    stream.hide();
-    onClosing();
+    const how = { movedAway: this.#frozen };
+    stream.hide(how);
+    onClosing(how);
     await Promise.allSettled([...this.#taps.values()].map((tap) => tap.close()));
     this.#taps.clear();
     await this.#engine.finish({ type: 'finish' }, FINISH_MS);

@@ -5,9 +5,11 @@ import {
   COMPONENT_SCHEMAS,
   type ComponentHost,
   type ComponentKind,
+  type FormerComponent,
   parseOptions,
   ROOM_FILE,
   roomFile,
+  RoomError,
 } from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
 import { systemClock, Timer } from '@bloom/time';
@@ -15,10 +17,11 @@ import { anyCodecProperty, videoCodecsOf } from '../any-codec.js';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader } from '../s3/upload-files.js';
-import { fileNotFound } from './errors.js';
+import { fileNotFound, movedAway } from './errors.js';
+import { fetchFormer } from './former-stream.js';
 import { HlsComponent } from './hls-component.js';
 import { tidyLeftovers } from './leftovers.js';
-import { LiveStream, type WaitPosition } from './live-stream.js';
+import { type FormerStream, LiveStream, type WaitPosition } from './live-stream.js';
 import { StreamNames } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
@@ -37,6 +40,8 @@ export interface HlsServiceOptions {
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
   hold(roomId: string): () => void;
+  /** Returns a file of a stream on another node, of at most `maxBytes`. Without it, rooms with streams do not move here. */
+  fetch?: FetchStreamFile;
   /** Called with the number of pictures left out by compositors. */
   onPicturesLeftOut?(pictures: number): void;
   log: Log;
@@ -57,6 +62,15 @@ export interface LocateRequest {
   signal: AbortSignal;
 }
 
+/** Fetches a file of a stream from another node. Rejects when it is longer, or does not exist. */
+export type FetchStreamFile = (file: {
+  node: string;
+  roomId: string;
+  fileName: string;
+  maxBytes: number;
+  signal: AbortSignal;
+}) => Promise<Buffer>;
+
 /** Location of a file. */
 export type Located = { bytes: Buffer } | { directory: string };
 
@@ -64,6 +78,10 @@ export type Located = { bytes: Buffer } | { directory: string };
 const PUT_TIMEOUT_MS = 10_000;
 const UPLOADED = /\.(m4s|m3u8|mp4)$/;
 const TIDY_AGAIN_MS = 20_000;
+/** How long the clients of a room wait for the end of its stream, at most; shorter than its node waits for an answer. */
+const FETCH_MS = 500;
+/** How long other nodes may still ask this one for the stream of a room that has moved away. */
+const MOVED_MS = 10_000;
 
 interface Output {
   stream: LiveStream;
@@ -88,6 +106,8 @@ export class HlsService {
   readonly #options: HlsServiceOptions;
   readonly kind: ComponentKind;
   readonly #outputs = new Map<string, Output>();
+  /** When rooms moved away, by `now`. */
+  readonly #movedAt = new Map<string, number>();
   readonly #uploader = new Uploader({ putTimeoutMs: PUT_TIMEOUT_MS });
   readonly #ending = new Set<Promise<void>>();
 
@@ -98,7 +118,7 @@ export class HlsService {
       missingPackage: () => ((options.nativeInstalled ?? nativeInstalled)() ? undefined : 'node-av'),
       videoCodecs: videoCodecsOf,
       limitPerRoom: 1,
-      prepare: async (given) => {
+      prepare: async (given, { roomId }, former) => {
         const parsed = parseOptions(COMPONENT_SCHEMAS.hls.options, given);
         const properties = {
           playable: false,
@@ -113,10 +133,12 @@ export class HlsService {
         const destination =
           parsed.s3 === null || parsed.s3 === undefined ? null : { ...parsed.s3, endpoint: options.s3Endpoint };
 
+        const moved = await this.#fetched(roomId, former);
+
         return {
           properties,
           subscribeMode: properties.subscribeMode,
-          start: (host) => this.#start(host, properties, destination),
+          start: (host) => this.#start(host, properties, { destination, former: moved }),
         };
       },
     };
@@ -128,6 +150,7 @@ export class HlsService {
    */
   async locate({ roomId, fileName, waitFor, signal }: LocateRequest): Promise<Located> {
     const output = this.#outputs.get(roomId);
+    if (output?.served !== true && this.#hasJustMoved(roomId)) throw movedAway(fileName);
     if (output === undefined || !output.served) throw fileNotFound(fileName);
     const { stream, directory } = output;
     if (waitFor !== undefined && (stream.lowLatency || waitFor.part !== undefined)) {
@@ -199,7 +222,7 @@ export class HlsService {
       persistent: boolean;
       targetWindowDuration: number | null;
     },
-    destination: S3Target | null,
+    { destination, former: moved }: { destination: S3Target | null; former: FormerStream | undefined },
   ): HlsComponent {
     const { resourcesPath, beginRecording, createdAt, hold, processes, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
@@ -207,8 +230,10 @@ export class HlsService {
     const created = createdAt?.(roomId);
     const about = created === undefined ? {} : { [ROOM_FILE]: roomFile({ roomId, createdAt: created }) };
     const former = this.#outputs.get(roomId);
+    this.#movedAt.delete(roomId);
     // Uploaded files share the bucket with other streams of the same room id.
-    const names = new StreamNames(destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`);
+    const track = destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`;
+    const names = new StreamNames(moved?.progress.track ?? track);
     const directory = new StreamDirectory({
       path: join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
       playlist: names.media,
@@ -233,6 +258,7 @@ export class HlsService {
       targetWindowSeconds,
       files: directory,
       names,
+      ...(moved === undefined ? {} : { former: moved }),
       clock: systemClock,
     });
     const component = new HlsComponent({
@@ -242,8 +268,11 @@ export class HlsService {
       properties,
       entry: engineEntry ?? new URL('./engine/engine-main.js', import.meta.url),
       ...(hangMs === undefined ? {} : { hangMs }),
-      onClosing: () => {
+      // What was kept or is to be uploaded would have to move as a whole.
+      canMove: !persistent && destination === null,
+      onClosing: ({ movedAway: hasMoved }) => {
         output.served = false;
+        if (hasMoved) this.#movedAway(roomId, output);
       },
       onPicturesLeftOut: (pictures) => this.#options.onPicturesLeftOut?.(pictures),
     });
@@ -252,6 +281,43 @@ export class HlsService {
     this.#outputs.set(roomId, output);
 
     return component;
+  }
+
+  /** Fetches the end of the stream of a room that moves here. @throws RoomError `OWNER_UNREACHABLE` */
+  async #fetched(roomId: string, former: FormerComponent | undefined): Promise<FormerStream | undefined> {
+    const { fetch, log } = this.#options;
+    const progress = former?.progress.stream;
+    if (former === undefined || progress === undefined) return undefined;
+    const since = systemClock.now();
+    try {
+      if (fetch === undefined) throw new Error('this node reaches no other');
+      const found = await fetchFormer(progress, {
+        timeoutMs: FETCH_MS,
+        fetch: (fileName, maxBytes, signal) => fetch({ node: former.node, roomId, fileName, maxBytes, signal }),
+      });
+      const bytes = found.segments.reduce((sum, { length }) => sum + length, 0);
+      const ms = Math.round(systemClock.now() - since);
+      log.info('hls.fetched', { roomId, node: former.node, segments: found.segments.length, bytes, ms });
+      return found;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new RoomError('OWNER_UNREACHABLE', `its stream cannot be fetched: ${reason}`, { cause: error });
+    }
+  }
+
+  /** Removes a stream that goes on at another node. */
+  #movedAway(roomId: string, output: Output): void {
+    const now = systemClock.now();
+    for (const [id, at] of this.#movedAt) if (now - at > MOVED_MS) this.#movedAt.delete(id);
+    this.#movedAt.set(roomId, now);
+    // The component is being closed.
+    queueMicrotask(() => {
+      if (this.#outputs.get(roomId) === output) this.roomEnded(roomId);
+    });
+  }
+
+  #hasJustMoved(roomId: string): boolean {
+    return systemClock.now() - (this.#movedAt.get(roomId) ?? Number.NEGATIVE_INFINITY) <= MOVED_MS;
   }
 
   /**

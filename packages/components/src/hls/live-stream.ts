@@ -1,6 +1,7 @@
+import { MAX_STREAM_BYTES, type StreamProgress } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import type { EnginePart } from './engine/engine-protocol.js';
-import { HlsError, fileNotFound } from './errors.js';
+import { HlsError, fileNotFound, movedAway } from './errors.js';
 import { MASTER_NAME, type PartPosition, StreamNames } from './names.js';
 import {
   declaredDuration,
@@ -10,6 +11,7 @@ import {
   type PartEntry,
   type PastSegments,
   type PlaylistState,
+  type SegmentEntry,
   segmentLines,
 } from './playlist.js';
 import { HLS_PROFILE, SEGMENT_SECONDS } from './profile.js';
@@ -44,13 +46,21 @@ export interface LiveStreamOptions {
   files: StreamFiles;
   /** Defaults to the names of the track `main`. */
   names?: StreamNames;
+  /** The end of the stream that goes on here, because its room has moved. */
+  former?: FormerStream;
   clock: Clock;
 }
 
-interface Segment {
-  sequence: number;
-  name: string;
-  startedAtMs: number;
+/** The newest segments of a stream of another node. */
+export interface FormerStream {
+  progress: StreamProgress;
+  /** The bytes of each of its segments. */
+  segments: readonly Buffer[];
+  /** By number. */
+  headers: ReadonlyMap<number, Buffer>;
+}
+
+interface Segment extends SegmentEntry {
   parts: PartEntry[];
   /** Fragments of the segment's parts; empty once it is no longer served from memory. */
   data: Buffer[];
@@ -60,6 +70,8 @@ interface Segment {
 
 /** Number of segments served from memory. */
 const IN_MEMORY = 4;
+/** Maximum number of segments that another node fetches to go on with the stream. */
+const MOVED_SEGMENTS = 6;
 /** Files kept behind the window for players with an older playlist. */
 const KEPT_BEHIND = 5;
 /** Segments kept in full. Older ones that stay listed keep only their playlist lines, a few hundred bytes per 2 s. */
@@ -72,13 +84,21 @@ export class LiveStream {
   readonly #options: LiveStreamOptions;
   readonly #names: StreamNames;
   readonly #waiters: Waiters;
+  /** Sequence number of the first segment made here. */
+  readonly #base: number = 0;
+  /** Number of the header made here. */
+  readonly #header: number = 0;
+  readonly #headers = new Map<number, Buffer>();
   #codecs = '';
-  #init: Buffer | undefined;
+  #hasWritten = false;
+  /** Parts that become visible only if the stream does not move; null = they do at once. */
+  #held: StreamPart[] | null = null;
+  #movedAway = false;
   readonly #segments: Segment[] = [];
   /** Index in `segments` of the first listed segment. */
   #firstListed = 0;
   /** Listed segments older than `segments`, for streams that list everything now or at their end. */
-  readonly #past: PastSegments = { count: 0, lines: '' };
+  readonly #past: PastSegments = { count: 0, lines: '', first: null, last: null };
   #open: Segment | null = null;
   #ended = false;
   #hidden = false;
@@ -88,6 +108,25 @@ export class LiveStream {
     this.#options = options;
     this.#names = options.names ?? new StreamNames();
     this.#waiters = new Waiters(MAX_WAIT_MS, options.clock);
+    const { former, files } = options;
+    if (former === undefined) return;
+    const { next, codecs, segments } = former.progress;
+    this.#codecs = codecs;
+    this.#base = next;
+    this.#header = (segments.at(-1)?.header ?? 0) + 1;
+    for (const [header, data] of former.headers) {
+      this.#headers.set(header, data);
+      files.write(this.#names.init(header), data);
+    }
+    for (const [i, { parts, ...segment }] of segments.entries()) {
+      const sequence = next - segments.length + i;
+      const whole = former.segments[i]!;
+      const name = this.#names.segment(sequence);
+      const entries = parts.map((part, n) => ({ ...part, name: this.#names.part(sequence, n) }));
+      this.#segments.push({ ...segment, sequence, name, parts: entries, data: fragmentsOf(whole, parts), whole });
+      files.write(name, whole);
+    }
+    this.#writePlaylists();
   }
 
   get lowLatency(): boolean {
@@ -100,31 +139,75 @@ export class LiveStream {
   }
 
   started(init: Buffer, codecs: string): void {
-    this.#init = init;
+    this.#headers.set(this.#header, init);
     this.#codecs = codecs;
   }
 
   append(part: StreamPart): void {
     if (this.#ended) return;
-    const { segment: sequence, frames, independent, data } = part;
+    if (this.#held !== null) return void this.#held.push(part);
+    const { frames, independent, data } = part;
+    const sequence = this.#base + part.segment;
     this.#open ??= {
       sequence,
       name: this.#names.segment(sequence),
       startedAtMs: part.startedAtMs,
+      header: this.#header,
+      begins: this.#header > 0 && part.segment === 0,
       parts: [],
       data: [],
     };
     const name = this.#names.part(sequence, this.#open.parts.length);
-    this.#open.parts.push({ name, frames, independent });
+    this.#open.parts.push({ name, frames, independent, bytes: data.length });
     this.#open.data.push(data);
     if (part.last) this.#completeSegment();
     this.#texts.clear();
     this.#waiters.wake();
   }
 
+  /** Shows viewers nothing new, so that another node can go on with what they have seen; or ends that. */
+  freeze(frozen: boolean): void {
+    if (frozen === (this.#held !== null)) return;
+    const held = this.#held ?? [];
+    this.#held = frozen ? [] : null;
+    for (const part of held) this.append(part);
+  }
+
+  /**
+   * Returns what another node needs to go on with the stream; undefined if nobody can have seen anything of it. The
+   * growing segment counts as complete.
+   * @throws Error between two segments with low latency, when players already count the next one to this stretch
+   */
+  progress(): StreamProgress | undefined {
+    if (!this.hasPlaylist) return undefined;
+    if (this.lowLatency && this.#open === null) throw new Error('its stream is between two segments');
+    const listed = this.#segments.slice(this.#firstListed);
+    if (this.#open !== null) listed.push(this.#open);
+    const newest: Segment[] = [];
+    let bytes = 0;
+    for (const segment of listed.toReversed()) {
+      bytes += segment.parts.reduce((sum, part) => sum + part.bytes, 0);
+      if (bytes > MAX_STREAM_BYTES || newest.length >= MOVED_SEGMENTS) break;
+      newest.unshift(segment);
+    }
+
+    return {
+      track: this.#names.track,
+      codecs: this.#codecs,
+      next: listed.at(-1)!.sequence + 1,
+      segments: newest.map(({ header, begins, startedAtMs, parts }) => ({
+        header,
+        begins,
+        startedAtMs: Math.round(startedAtMs),
+        parts: parts.map(({ frames, independent, bytes: size }) => ({ frames, independent, bytes: size })),
+      })),
+    };
+  }
+
   /** Ends the stream by completing the open segment and the playlist. */
   end(): void {
     if (this.#ended) return;
+    this.freeze(false);
     this.#ended = true;
     if (this.#open !== null) this.#completeSegment();
     if (this.#options.persistent) this.#firstListed = 0;
@@ -133,9 +216,14 @@ export class LiveStream {
     this.#waiters.wake();
   }
 
-  /** Stops serving players; parts that still arrive are written to the files. */
-  hide(): void {
+  /**
+   * Stops serving players; parts that still arrive are written to the files, except those of a stream that goes on at
+   * another node.
+   */
+  hide({ movedAway = false } = {}): void {
     this.#hidden = true;
+    this.#movedAway = movedAway;
+    if (movedAway) this.#ended = true;
     this.#waiters.wake();
   }
 
@@ -144,14 +232,14 @@ export class LiveStream {
    * @throws HlsError
    */
   async playlistAt(name: string, position: WaitPosition, signal: AbortSignal): Promise<Buffer> {
-    if (!this.lowLatency || !this.hasPlaylist || this.#hidden) throw fileNotFound(name);
+    if (!this.lowLatency || !this.hasPlaylist || this.#hidden) throw this.#missing(name);
     if (position.segment > this.#newest.segment + MAX_SEGMENTS_AHEAD) {
       throw new HlsError('INVALID_NAME', `Segment ${position.segment} is too far ahead of ${name}`);
     }
     const wanted = normalised(position);
     await this.#waiters.until(() => this.#reached(wanted) || this.#ended || this.#hidden, name, signal);
 
-    if (this.#hidden) throw fileNotFound(name);
+    if (this.#hidden) throw this.#missing(name);
     return this.#text(name.endsWith('_delta.m3u8') ? this.#names.delta : this.#names.media);
   }
 
@@ -164,29 +252,35 @@ export class LiveStream {
     if (!this.lowLatency || position === undefined) throw fileNotFound(name);
     const found = this.#partInMemory(position);
     if (found !== undefined) return found;
-    if (!this.#isNext(position)) throw fileNotFound(name);
+    if (!this.#isNext(position)) throw this.#missing(name);
     await this.#waiters.until(() => this.#reached(position) || this.#ended || this.#hidden, name, signal);
 
     const awaited = this.#partInMemory(position);
-    if (awaited === undefined) throw fileNotFound(name);
+    if (awaited === undefined) throw this.#missing(name);
     return awaited;
   }
 
   /** Returns a playlist, the header or a recent segment from memory; undefined when it must be read from disk. */
   inMemory(name: string): Buffer | undefined {
-    if (this.#hidden) throw fileNotFound(name);
+    if (this.#hidden) throw this.#missing(name);
     if (name === MASTER_NAME || name === this.#names.media || (name === this.#names.delta && this.#options.lowLatency))
       return this.#text(name);
-    if (name === this.#names.init) return this.#init;
+    for (const [header, data] of this.#headers) if (name === this.#names.init(header)) return data;
+    // The other node fetches the growing segment.
+    if (this.#held !== null && name === this.#open?.name) return Buffer.concat(this.#open.data);
 
-    return this.#segments.slice(-IN_MEMORY).find((segment) => segment.name === name)?.whole;
+    return this.#segments.find((segment) => segment.name === name)?.whole;
+  }
+
+  #missing(name: string): HlsError {
+    return this.#movedAway ? movedAway(name) : fileNotFound(name);
   }
 
   /** Position of the next part. */
   get #newest(): PartPosition {
     if (this.#open !== null) return { segment: this.#open.sequence, part: this.#open.parts.length };
 
-    return { segment: (this.#segments.at(-1)?.sequence ?? -1) + 1, part: 0 };
+    return { segment: (this.#segments.at(-1)?.sequence ?? this.#base - 1) + 1, part: 0 };
   }
 
   #reached({ segment, part }: WaitPosition): boolean {
@@ -220,15 +314,15 @@ export class LiveStream {
     this.#segments.push(segment);
     segment.whole = Buffer.concat(segment.data);
     // The directory begins with the first segment, so a stream without segments leaves nothing behind.
-    if (segment.sequence === 0 && this.#init !== undefined) files.write(this.#names.init, this.#init);
+    const init = segment.sequence === this.#base ? this.#headers.get(this.#header) : undefined;
+    if (init !== undefined) files.write(this.#names.init(this.#header), init);
     files.write(segment.name, segment.whole);
-    const old = this.#segments.at(-1 - IN_MEMORY);
-    if (old !== undefined) {
+    for (const old of this.#segments.slice(0, -IN_MEMORY)) {
       old.data = [];
       old.whole = undefined;
     }
     this.#slide();
-    if (!this.#ended) this.#writePlaylists(segment);
+    if (!this.#ended) this.#writePlaylists();
   }
 
   #slide(): void {
@@ -254,22 +348,28 @@ export class LiveStream {
   }
 
   #toPast(segment: Segment): void {
-    this.#past.count += 1;
-    this.#past.lines += segmentLines(segment);
+    const past = this.#past;
+    past.count += 1;
+    past.lines += segmentLines(segment, past.last, (header) => this.#names.init(header));
+    past.first ??= segment;
+    past.last = segment;
   }
 
   #state(): PlaylistState {
     const { segment, part } = this.#newest;
     const { lowLatency, persistent, targetWindowSeconds } = this.#options;
     const listsAll = targetWindowSeconds === null || (persistent && this.#ended);
+    // Its header is not known yet.
+    const isFirst = segment === this.#base && part === 0;
 
     return {
       lowLatency,
-      initName: this.#names.init,
+      initName: (header) => this.#names.init(header),
       past: listsAll && this.#past.count > 0 ? this.#past : null,
       segments: this.#segments.slice(this.#firstListed),
       open: this.#open,
-      nextPart: this.#ended ? null : this.#names.part(segment, part),
+      beginsNext: !this.#ended && isFirst && this.#header > 0,
+      nextPart: this.#ended || isFirst ? null : this.#names.part(segment, part),
       ended: this.#ended,
     };
   }
@@ -290,15 +390,21 @@ export class LiveStream {
   }
 
   /** Writes the playlists, so that the directory is complete if this process dies now. */
-  #writePlaylists(newest: Segment): void {
+  #writePlaylists(): void {
     const { files, persistent, targetWindowSeconds } = this.#options;
     if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
-    if (newest.sequence === 0) {
+    const initName = (header: number): string => this.#names.init(header);
+    if (!this.#hasWritten) {
+      this.#hasWritten = true;
       files.write(MASTER_NAME, this.#text(MASTER_NAME));
-      files.write(this.#names.media, Buffer.from(growingPlaylistHead(this.#names.init)));
+      const lines = this.#segments.map((segment, i) => segmentLines(segment, this.#segments[i - 1] ?? null, initName));
+      const text = growingPlaylistHead(this.#segments[0]!) + lines.join('');
+      return files.write(this.#names.media, Buffer.from(text));
     }
     // Append a line: rewriting a playlist that lists everything would cost more with every segment.
-    files.append(this.#names.media, Buffer.from(segmentLines(newest)));
+    const newest = this.#segments.at(-1)!;
+    const lines = segmentLines(newest, this.#segments.at(-2) ?? this.#past.last, initName);
+    files.append(this.#names.media, Buffer.from(lines));
   }
 
   #writeWholePlaylists(): void {
@@ -307,6 +413,13 @@ export class LiveStream {
     files.write(MASTER_NAME, this.#text(MASTER_NAME));
     files.write(this.#names.media, this.#text(this.#names.media));
   }
+}
+
+/** Cuts a segment into its parts. */
+function fragmentsOf(whole: Buffer, parts: readonly { bytes: number }[]): Buffer[] {
+  let end = 0;
+
+  return parts.map(({ bytes }) => whole.subarray(end, (end += bytes)));
 }
 
 /** Maps a part number past the end of its segment to the first part of the next (RFC 8216bis, 6.2.5.2). */

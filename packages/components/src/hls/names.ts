@@ -10,29 +10,32 @@ export interface PartPosition {
 export class StreamNames {
   readonly media: string;
   readonly delta: string;
-  readonly init: string;
-  readonly #track: string;
+  /** Tells apart streams uploaded to the same bucket. */
+  readonly track: string;
 
-  /** `track` tells apart streams uploaded to the same bucket. */
   constructor(track = 'main') {
-    this.#track = track;
+    this.track = track;
     this.media = `${track}.m3u8`;
     this.delta = `${track}_delta.m3u8`;
-    this.init = `muxed_header_${track}_part0_.mp4`;
+  }
+
+  /** Returns the name of a header. A stream has another one after each move of its room. */
+  init(header: number): string {
+    return `muxed_header_${this.track}_part${header}_.mp4`;
   }
 
   segment(sequence: number): string {
-    return `muxed_segment_${sequence}_${this.#track}.m4s`;
+    return `muxed_segment_${sequence}_${this.track}.m4s`;
   }
 
   part(sequence: number, part: number): string {
-    return `muxed_segment_${sequence}_${this.#track}_${part}_part.m4s`;
+    return `muxed_segment_${sequence}_${this.track}_${part}_part.m4s`;
   }
 
   /** Returns the position of a part; undefined when the name is not one of this stream's parts. */
   positionOf(name: string): PartPosition | undefined {
     const match = /^muxed_segment_(\d{1,15})_(.+)_(\d{1,4})_part\.m4s$/.exec(name);
-    if (match === null || match[2] !== this.#track) return undefined;
+    if (match === null || match[2] !== this.track) return undefined;
 
     return { segment: Number(match[1]), part: Number(match[3]) };
   }

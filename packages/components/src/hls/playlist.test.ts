@@ -11,9 +11,15 @@ import {
 } from './playlist.js';
 
 function segment(sequence: number, frames: readonly number[] = [10, 10, 10, 10, 10, 10]): SegmentEntry {
-  const parts = frames.map((count, p) => ({ name: `s${sequence}_${p}_part.m4s`, frames: count, independent: p === 0 }));
+  const parts = frames.map((count, p) => ({
+    name: `s${sequence}_${p}_part.m4s`,
+    frames: count,
+    independent: p === 0,
+    bytes: 1,
+  }));
+  const startedAtMs = 1_700_000_000_000 + sequence * 2_000;
 
-  return { sequence, name: `s${sequence}.m4s`, parts, startedAtMs: 1_700_000_000_000 + sequence * 2_000 };
+  return { sequence, name: `s${sequence}.m4s`, parts, startedAtMs, header: 0, begins: false };
 }
 
 function live(first: number, complete: number, openParts: number): PlaylistState {
@@ -25,10 +31,11 @@ function live(first: number, complete: number, openParts: number): PlaylistState
 
   return {
     lowLatency: true,
-    initName: 'init.mp4',
+    initName: (header) => (header === 0 ? 'init.mp4' : `init${header}.mp4`),
     past: null,
     segments,
     open,
+    beginsNext: false,
     nextPart: `s${first + complete}_${openParts}_part.m4s`,
     ended: false,
   };
@@ -115,6 +122,58 @@ s7.m4s
       }),
       { numRuns: fuzzRuns(500) },
     );
+  });
+});
+
+describe('the playlist of a room that has moved', () => {
+  /** The room moved before segment 4 and before segment 6. */
+  const moved = (sequence: number): SegmentEntry => {
+    const header = sequence < 4 ? 0 : sequence < 6 ? 1 : 2;
+
+    return { ...segment(sequence), header, begins: sequence === 4 || sequence === 6 };
+  };
+  const from = (first: number): string => {
+    const segments = Array.from({ length: 8 - first }, (_, i) => moved(first + i));
+    return mediaPlaylist({ ...live(0, 0, 0), segments, open: moved(8), nextPart: null, lowLatency: false });
+  };
+  const tags = (text: string): string[] =>
+    text.split('\n').filter((line) => /DISCONTINUITY|MAP|SEQUENCE|^s\d/.test(line));
+
+  test('announces a discontinuity and a new header where each node begins', () => {
+    expect(tags(from(3))).toEqual([
+      '#EXT-X-MEDIA-SEQUENCE:3',
+      '#EXT-X-MAP:URI="init.mp4"',
+      's3.m4s',
+      '#EXT-X-DISCONTINUITY',
+      '#EXT-X-MAP:URI="init1.mp4"',
+      's4.m4s',
+      's5.m4s',
+      '#EXT-X-DISCONTINUITY',
+      '#EXT-X-MAP:URI="init2.mp4"',
+      's6.m4s',
+      's7.m4s',
+    ]);
+  });
+
+  test('counts the discontinuities that have left it', () => {
+    expect(tags(from(4)).slice(0, 4)).toEqual([
+      '#EXT-X-MEDIA-SEQUENCE:4',
+      '#EXT-X-DISCONTINUITY',
+      '#EXT-X-MAP:URI="init1.mp4"',
+      's4.m4s',
+    ]);
+    expect(tags(from(5)).slice(0, 4)).toEqual([
+      '#EXT-X-MEDIA-SEQUENCE:5',
+      '#EXT-X-DISCONTINUITY-SEQUENCE:1',
+      '#EXT-X-MAP:URI="init1.mp4"',
+      's5.m4s',
+    ]);
+    expect(tags(from(7))[1]).toBe('#EXT-X-DISCONTINUITY-SEQUENCE:2');
+  });
+
+  test('announces it before the parts of the growing segment too', () => {
+    const text = mediaPlaylist({ ...live(0, 4, 0), open: moved(4), nextPart: null });
+    expect(text).toMatch(/s3\.m4s\n#EXT-X-DISCONTINUITY\n#EXT-X-MAP:URI="init1\.mp4"\n.*\n#EXT-X-PART:/);
   });
 });
 

@@ -6,6 +6,7 @@ export interface PartEntry {
   frames: number;
   /** True if it starts with a key frame. */
   independent: boolean;
+  bytes: number;
 }
 
 export interface SegmentEntry {
@@ -15,18 +16,25 @@ export interface SegmentEntry {
   parts: readonly PartEntry[];
   /** Capture time of the first frame in Unix milliseconds. */
   startedAtMs: number;
+  /** Number of its header, which counts the moves of the room so far. */
+  header: number;
+  /** The first segment after a move. */
+  begins: boolean;
 }
 
 /** Segments reduced to their playlist lines. */
 export interface PastSegments {
   count: number;
-  /** Lines from segment 0 on. */
   lines: string;
+  /** The first and the last of them. */
+  first: SegmentEntry | null;
+  last: SegmentEntry | null;
 }
 
 export interface PlaylistState {
   lowLatency: boolean;
-  initName: string;
+  /** Returns the name of a header. */
+  initName(header: number): string;
   /** Listed before `segments`; null = nothing. */
   past: PastSegments | null;
   /** Complete segments to list, in order, covering at least the last six target durations. */
@@ -35,6 +43,8 @@ export interface PlaylistState {
   open: SegmentEntry | null;
   /** Name of the next part; null once the stream has ended. */
   nextPart: string | null;
+  /** The next part is the first after a move: low-latency players must know before it is listed. */
+  beginsNext: boolean;
   ended: boolean;
 }
 
@@ -83,17 +93,38 @@ function partLine({ name, frames, independent }: PartEntry): string {
 const timeLine = ({ startedAtMs }: SegmentEntry): string =>
   `#EXT-X-PROGRAM-DATE-TIME:${new Date(startedAtMs).toISOString()}`;
 
-/** Returns the lines for a complete segment, without its parts. */
-export function segmentLines(segment: SegmentEntry): string {
-  return `${timeLine(segment)}\n#EXTINF:${seconds(segmentUnits(segment))},\n${segment.name}\n`;
+type InitName = PlaylistState['initName'];
+
+/** Returns the lines for a complete segment after `before`, the one listed before it, without its parts. */
+export function segmentLines(segment: SegmentEntry, before: SegmentEntry | null, initName: InitName): string {
+  const lines = [...changeLines(segment, before, initName), timeLine(segment)];
+
+  return `${[...lines, `#EXTINF:${seconds(segmentUnits(segment))},`, segment.name].join('\n')}\n`;
 }
 
-/** Returns the head of an on-disk playlist to which segments are appended. */
-export function growingPlaylistHead(initName: string): string {
-  return `${[...headLines(7), '#EXT-X-MEDIA-SEQUENCE:0', mapLine(initName)].join('\n')}\n`;
+/** Returns the lines for what differs from the segment before. A map holds until the next one. */
+function changeLines(segment: SegmentEntry, before: SegmentEntry | null, initName: InitName): string[] {
+  return [
+    ...(segment.begins ? ['#EXT-X-DISCONTINUITY'] : []),
+    ...(segment.header === before?.header ? [] : [`#EXT-X-MAP:URI="${initName(segment.header)}"`]),
+  ];
 }
 
-const mapLine = (initName: string): string => `#EXT-X-MAP:URI="${initName}"`;
+/** Returns the head of an on-disk playlist to which segments are appended, from `first` on. */
+export function growingPlaylistHead(first: SegmentEntry): string {
+  return `${[...headLines(7), ...sequenceLines(first)].join('\n')}\n`;
+}
+
+/** The discontinuity sequence counts those before the first segment: its own is listed (RFC 8216, 4.3.3.3). */
+function sequenceLines(first: SegmentEntry | null): string[] {
+  const before = first === null ? 0 : first.header - (first.begins ? 1 : 0);
+
+  return [
+    `#EXT-X-MEDIA-SEQUENCE:${first?.sequence ?? 0}`,
+    ...(before > 0 ? [`#EXT-X-DISCONTINUITY-SEQUENCE:${before}`] : []),
+  ];
+}
+
 const headLines = (version: number): string[] => [
   '#EXTM3U',
   `#EXT-X-VERSION:${version}`,
@@ -103,7 +134,7 @@ const headLines = (version: number): string[] => [
 
 /** Returns the media playlist (RFC 8216bis). `delta` skips old segments of a low-latency stream if there are any. */
 export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?: boolean } = {}): string {
-  const { past, segments, open, nextPart, ended } = state;
+  const { past, segments, open, nextPart, ended, initName } = state;
   // Once ended, a low-latency stream is an ordinary recording.
   const lowLatency = state.lowLatency && !ended;
   const skipped = delta && lowLatency ? skippable(state) : 0;
@@ -115,23 +146,26 @@ export function mediaPlaylist(state: PlaylistState, { delta = false }: { delta?:
       `#EXT-X-PART-INF:PART-TARGET=${PART_TARGET.toFixed(3)}`,
     );
   }
-  const first = past === null ? (segments[0]?.sequence ?? open?.sequence ?? 0) : 0;
-  if (ended && first === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
-  lines.push(`#EXT-X-MEDIA-SEQUENCE:${first}`);
+  const first = past?.first ?? segments[0] ?? open;
+  if (ended && (first?.sequence ?? 0) === 0) lines.push('#EXT-X-PLAYLIST-TYPE:VOD');
+  lines.push(...sequenceLines(first));
   // The map belongs to the first segment and is skipped along with it.
   if (skipped > 0) lines.push(`#EXT-X-SKIP:SKIPPED-SEGMENTS=${(past?.count ?? 0) + skipped}`);
-  else {
-    lines.push(mapLine(state.initName));
-    if (past !== null) lines.push(past.lines.trimEnd());
-  }
+  else if (past !== null) lines.push(past.lines.trimEnd());
 
+  let before = past?.last ?? null;
   for (const [i, segment] of segments.entries()) {
-    if (i < skipped) continue;
-    lines.push(timeLine(segment));
-    if (lowLatency && i >= segments.length - SEGMENTS_WITH_PARTS) lines.push(...segment.parts.map(partLine));
-    lines.push(`#EXTINF:${seconds(segmentUnits(segment))},`, segment.name);
+    if (i >= skipped) {
+      lines.push(...changeLines(segment, before, initName), timeLine(segment));
+      if (lowLatency && i >= segments.length - SEGMENTS_WITH_PARTS) lines.push(...segment.parts.map(partLine));
+      lines.push(`#EXTINF:${seconds(segmentUnits(segment))},`, segment.name);
+    }
+    before = segment;
   }
-  if (lowLatency && open !== null && open.parts.length > 0) lines.push(timeLine(open), ...open.parts.map(partLine));
+  if (lowLatency && open !== null && open.parts.length > 0) {
+    lines.push(...changeLines(open, before, initName), timeLine(open), ...open.parts.map(partLine));
+  }
+  if (lowLatency && state.beginsNext) lines.push('#EXT-X-DISCONTINUITY');
   if (lowLatency && nextPart !== null) lines.push(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="${nextPart}"`);
   if (ended) lines.push(PLAYLIST_END);
 

@@ -18,6 +18,8 @@ class TestStream implements LiveStreams {
   readonly asked: string[] = [];
   readonly aborted: string[] = [];
   readonly closed: string[] = [];
+  /** The room has moved to another node. */
+  hasLeft = false;
   readonly #waiting = new Map<string, () => void>();
 
   async open({ fileName, blocking, signal }: StreamRequest): Promise<ServedFile> {
@@ -31,6 +33,7 @@ class TestStream implements LiveStreams {
         });
       });
     }
+    if (this.hasLeft) throw new MediaFileError('OWNER_UNREACHABLE', `The stream of ${fileName} has just moved`);
     const bytes = this.files.get(fileName);
     if (bytes === undefined) throw new MediaFileError('NOT_FOUND', `File not found: ${fileName}`);
     const file = new BytesFile(fileName, bytes);

@@ -71,7 +71,7 @@ export class Arrivals {
     if (host.draining) return { refused: `${port.self} accepts no rooms` };
     if (this.held >= MAX_HELD) return { refused: `${port.self} holds ${MAX_HELD} rooms already` };
     if (this.#arrivals.has(key)) return { refused: 'The move has been offered before' };
-    const place = host.holdRoom(offer.snapshot.config, offer.snapshot.components);
+    const place = host.holdRoom(offer.snapshot, offer.node);
     const side = new MoveSide<TakerState, TakerEvent>(TAKER, 'holding');
     const { node, move, snapshot } = offer;
     const { roomId } = snapshot.config;

@@ -4,6 +4,7 @@ import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import { defaultRoomConfig } from '../room-service.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
+import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Departures } from './departures.js';
 
@@ -15,6 +16,8 @@ function start({
   takeAnswer = null as object | null | 'silence',
   isSettled = true,
   here = { held: 0, ids: ['kitchen'] },
+  components = [] as NonNullable<RoomSnapshot['components']>,
+  protocol = 3,
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
@@ -25,7 +28,8 @@ function start({
   const port = {
     self: 'a',
     members: () => ['b'],
-    speaks: () => true,
+    speaks: (_node: string, version: number) => version <= protocol,
+    releaseOf: () => '1.2.3',
     call: async (_node: string, { type }: { type: string }) => {
       if (type === 'offerRoom') return offerAnswer;
       if (takeAnswer === 'silence') throw new Error('b does not answer');
@@ -41,7 +45,7 @@ function start({
       whyStays: () => undefined,
       giveRoom: async (_roomId: string, carry: Carry) => {
         freezes.push(clock.now());
-        const stays = await carry.offer(SNAPSHOT);
+        const stays = await carry.offer({ ...SNAPSHOT, components });
         if (stays !== null) return stays;
         const taken = carry.given();
         given.push(taken);
@@ -79,6 +83,19 @@ test('freezes a room that is refused again and again after longer and longer pau
   await clock.advanceAsync(31_000, turn);
   await order;
   expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('offers a live stream only to a node that knows how streams move', async () => {
+  const stream = { track: 'main', codecs: '', next: 1, segments: [] };
+  const hls = { id: 'h', type: 'hls', options: {}, properties: {}, origins: [], tracks: [], progress: { stream } };
+  const components = [hls] as unknown as NonNullable<RoomSnapshot['components']>;
+  const offerAnswer = { accepted: true };
+  const { departures, avoided } = start({ components, offerAnswer, protocol: 2 });
+  expect(await departures.move('kitchen')).toBe('b of release 1.2.3 does not know how streams move');
+  await departures.move('kitchen');
+  expect(avoided()).toEqual(['b']);
+  const newer = start({ components, offerAnswer, protocol: 3 });
+  expect(await newer.departures.move('kitchen')).toBeNull();
 });
 
 test('moves a room that was held for its giver when the order came', async () => {

@@ -9,8 +9,9 @@ import type { OwnedRoom } from './directory.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
 import type { Placement } from './placement.js';
 
-/** Version of the member protocol that knows moves. */
+/** Versions of the member protocol that know moves, and moves of live streams. */
 const MOVES = 2;
+const STREAMS_MOVE = 3;
 /** How long a room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
@@ -297,6 +298,11 @@ export class Departures {
     { snapshot, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
   ): Promise<string | null> {
     const { port } = this.#options;
+    const hasStream = snapshot.components?.some(({ progress }) => progress.stream !== undefined) === true;
+    if (hasStream && !port.speaks(node, STREAMS_MOVE)) {
+      this.#refusedAt.set(node, this.#options.clock.now());
+      return `${node} of release ${port.releaseOf(node) ?? '0.1.0 or earlier'} does not know how streams move`;
+    }
     const text = JSON.stringify(snapshot);
     if (text.length > MAX_SNAPSHOT) return `its state has more than ${MAX_SNAPSHOT} characters`;
     const offer = { type: 'offerRoom', node: port.self, move, ...room, snapshot: text } as const;

@@ -350,7 +350,7 @@ test('a node that has given a room does not wait at its end for a client that ca
   const stays = await a.host.giveRoom('kitchen', {
     offer: async (snapshot) => {
       attaching = a.rooms.attachPeer(token, new TestSocket());
-      const held = await b.host.holdRoom(snapshot.config);
+      const held = await b.host.holdRoom(snapshot, 'a');
       await held.open(snapshot, 1);
       return null;
     },

@@ -1,4 +1,5 @@
 import type { ActorContext } from '@bloom/actors';
+import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import { done, refusals, refused, unwrap, type Outcome } from '../outcome.js';
 import type { ComponentType } from '../component-schemas.js';
@@ -123,13 +124,12 @@ function startComponent(
 }
 
 /**
- * Checks whether this node can run the components of a room that moves here, with the limits for new ones.
+ * Checks whether this node can run the components of a room that moves here from `node`, with the limits for new ones.
  * @throws RoomError with the reason
  */
 export async function prepareComponents(
   snapshots: readonly ComponentSnapshot[],
-  kinds: ComponentKinds,
-  room: ComponentRoom,
+  { kinds, node, ...room }: ComponentRoom & { kinds: ComponentKinds; node: string },
 ): Promise<ResumedComponent[]> {
   const { roomId, videoCodec } = room;
   const counts = new Map<ComponentType, number>();
@@ -144,13 +144,13 @@ export async function prepareComponents(
 
   return Promise.all(
     snapshots.map(async (snapshot) => {
-      const { type, options } = snapshot;
+      const { type, options, progress } = snapshot;
       const kind = kinds.get(type);
       const missing = kind?.missingPackage?.();
       if (kind === undefined) return unwrap(refusals.componentsDisabled(type));
       if (missing !== undefined) return unwrap(refusals.componentsNeed(type, missing));
 
-      return { snapshot, prepared: await kind.prepare(options, room) };
+      return { snapshot, prepared: await kind.prepare(options, room, { node, progress }) };
     }),
   );
 }
@@ -168,6 +168,17 @@ export function resumeComponents(
     const broken: PreparedComponent = { ...prepared, start: () => ({ close: async () => undefined }) };
     startComponent({ ...options, context: life }, { ...starting, prepared: broken });
     machine.fromComponent(component.id, { do: 'crashed', reason: 'it did not start where its room moved' });
+  }
+}
+
+/** Tells the components that a move of their room begins or is given up. A fault of one must not end the room. */
+export function freezeComponents(machine: RoomMachine, frozen: boolean, log: Log): void {
+  for (const { id, running } of machine.components.all()) {
+    try {
+      running.freeze?.(frozen);
+    } catch (error) {
+      log.error('component.freeze_failed', { componentId: id, error });
+    }
   }
 }
 

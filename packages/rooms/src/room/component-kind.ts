@@ -17,10 +17,21 @@ export interface ComponentKind {
   /** Maximum number of components of this kind in a room; null = unlimited. */
   readonly limitPerRoom: number | null;
   /**
-   * Checks the options, an object as the caller sent it.
+   * Checks the options, an object as the caller sent it. `former` is set for a component of a room that moves here: its
+   * clients wait meanwhile.
    * @throws RoomError `MISSING_OPTION`, `INVALID_OPTIONS`, `FILE_NOT_FOUND`
    */
-  prepare(options: Readonly<Record<string, unknown>>, room: ComponentRoom): Promise<PreparedComponent>;
+  prepare(
+    options: Readonly<Record<string, unknown>>,
+    room: ComponentRoom,
+    former?: FormerComponent,
+  ): Promise<PreparedComponent>;
+}
+
+/** A component on the node that its room leaves. */
+export interface FormerComponent {
+  node: string;
+  progress: ComponentProgress;
 }
 
 export interface ComponentRoom {
@@ -59,6 +70,29 @@ export interface ComponentProgress {
   paused?: boolean;
   /** Unix milliseconds, by the clock of the former node. */
   atMs?: number;
+  stream?: StreamProgress;
+}
+
+/** A live stream whose viewers have seen everything up to here. */
+export interface StreamProgress {
+  /** Part of the names of its files. */
+  track: string;
+  /** Codecs in RFC 6381 form. */
+  codecs: string;
+  /** Media sequence number of the next segment. */
+  next: number;
+  /** The newest segments, in order, which the other node fetches. */
+  segments: readonly StreamedSegment[];
+}
+
+export interface StreamedSegment {
+  /** Number of its header, which counts the moves of the room so far. */
+  header: number;
+  /** The first segment after a move. */
+  begins: boolean;
+  /** Capture time of the first frame in Unix milliseconds. */
+  startedAtMs: number;
+  parts: readonly { frames: number; independent: boolean; bytes: number }[];
 }
 
 export interface Resumed {
@@ -89,6 +123,8 @@ export interface Component {
   subscribe?(origins: readonly string[]): void;
   /** Returns the state that operators see: plain data, without passwords and keys. Must not change anything. */
   inspect?(): unknown;
+  /** True: a move begins, and nothing more may become visible until it is given up, or `close` follows. */
+  freeze?(frozen: boolean): void;
   /** Returns what another node needs to continue. Must not change anything. Absent: the room cannot move. */
   progress?(): ComponentProgress;
   /** Pauses or resumes a recording. Returns false if it had too many pauses already. */

@@ -5,7 +5,13 @@ import { done, refusals, type Outcome } from '../outcome.js';
 import type { RequestSessions } from './request-sessions.js';
 import type { SocketWatch } from '../peer/peer-messages.js';
 import type { AddedPeer } from '../room-service.js';
-import { addComponent, resumeComponents, type ResumedComponent, withComponent } from './component-calls.js';
+import {
+  addComponent,
+  freezeComponents,
+  resumeComponents,
+  type ResumedComponent,
+  withComponent,
+} from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { componentView } from './component-table.js';
 import { Guests } from './guests.js';
@@ -218,6 +224,16 @@ function relaying({ isFenced }: Pick<RoomActorOptions, 'isFenced'>, handlers: Ha
 
 /** Gives the room to another node. Returns why it stays, or null. */
 async function move(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
+  const { machine, context } = state;
+  freezeComponents(machine, true, context.log);
+  try {
+    return await give(state, carry, options);
+  } finally {
+    if (state.relay === undefined) freezeComponents(machine, false, context.log);
+  }
+}
+
+async function give(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
   const { machine, guests, context } = state;
   if (carry.isTaken !== true) {
     const snapshot = machine.snapshot();

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { FAILED, Reading } from '@bloom/actors';
 import { defaultRoomConfig } from '../room-service.js';
-import { roomSnapshot } from './room-snapshot.js';
+import { MAX_STREAM_BYTES, roomSnapshot } from './room-snapshot.js';
 
 const COMPONENT = { id: 'f', type: 'file', options: {}, properties: {}, origins: [], tracks: [], progress: {} };
 const PEER = {
@@ -29,6 +29,32 @@ test('a room moves with people and components of different ids', () => {
   const peers = [PEER, { ...PEER, id: 'bob' }];
   const components = [COMPONENT, { ...COMPONENT, id: 'g' }];
   expect(faultOf({ peers, components })).toBe('none');
+});
+
+const SEGMENT = { header: 0, begins: false, startedAtMs: 1, parts: [{ frames: 10, independent: true, bytes: 100 }] };
+const STREAM = { track: 'main-mf3k2a', codecs: 'avc1.42c01f,mp4a.40.2', next: 7, segments: [SEGMENT, SEGMENT] };
+const withStream = (changes: object): string =>
+  faultOf({ components: [{ ...COMPONENT, type: 'hls', progress: { stream: { ...STREAM, ...changes } } }] });
+
+test('a room moves with the end of its live stream', () => {
+  expect(withStream({})).toBe('none');
+  expect(withStream({ track: 'main' })).toBe('none');
+});
+
+test.each<[string, object]>([
+  ['whose files would lie elsewhere', { track: 'main/../../x' }],
+  ['without a segment', { segments: [] }],
+  ['with more segments than it has had', { next: 1 }],
+  ['with too many segments', { next: 100, segments: Array.from({ length: 9 }, () => SEGMENT) }],
+  ['with too many parts', { segments: [{ ...SEGMENT, parts: Array.from({ length: 17 }, () => SEGMENT.parts[0]) }] }],
+  [
+    'with more bytes in all than a node holds',
+    { segments: [SEGMENT, { ...SEGMENT, parts: [{ frames: 10, independent: true, bytes: MAX_STREAM_BYTES }] }] },
+  ],
+  ['with negative numbers', { segments: [{ ...SEGMENT, header: -1 }] }],
+  ['with long codecs', { codecs: 'a'.repeat(101) }],
+])('a room with a stream %s is refused', (_what, changes) => {
+  expect(withStream(changes)).toMatch(/^expected components.*progress.*stream/);
 });
 
 test('a room with two people or two components of one id is refused', () => {

@@ -2,7 +2,7 @@
 import { count, flag, json, limited, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
 import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
-import type { ComponentProgress } from './component-kind.js';
+import type { ComponentProgress, StreamedSegment, StreamProgress } from './component-kind.js';
 import { componentType, id, namedConfig, permissions, properties } from './view-shapes.js';
 
 /** A track that the others know of; its client publishes it again at the new owner. */
@@ -100,11 +100,43 @@ const peer: Shape<PeerSnapshot> = object({
   tracks: list(track, MAX_TRACKS),
 } satisfies Record<keyof PeerSnapshot, unknown>);
 
+/** Maximum number of segments of a stream, and of parts of each. */
+const MAX_SEGMENTS = 8;
+const MAX_PARTS = 16;
+/** Maximum size of the segments of a stream, which the taker holds in memory. */
+export const MAX_STREAM_BYTES = 4 * 1024 * 1024;
+
+const segment: Shape<StreamedSegment> = object({
+  header: count,
+  begins: flag,
+  startedAtMs: count,
+  parts: list(object({ frames: count, independent: flag, bytes: count }), MAX_PARTS),
+} satisfies Record<keyof StreamedSegment, unknown>);
+
+const isWhole = ({ next, segments }: StreamProgress): boolean => {
+  const bytes = segments.reduce((sum, { parts }) => parts.reduce((more, part) => more + part.bytes, sum), 0);
+
+  return segments.length > 0 && segments.length <= next && bytes <= MAX_STREAM_BYTES;
+};
+
+const stream: Shape<StreamProgress> = limited(
+  object({
+    // Becomes part of the names of files.
+    track: limited(text(40), (name) => /^main(-[a-z0-9]+)?$/.test(name), 'the name of a track'),
+    codecs: text(100),
+    next: count,
+    segments: list(segment, MAX_SEGMENTS),
+  } satisfies Record<keyof StreamProgress, unknown>),
+  isWhole,
+  `the last segments of a stream, of at most ${MAX_STREAM_BYTES} bytes`,
+);
+
 const progress: Shape<ComponentProgress> = object({
   positionMs: optional(count),
   part: optional(text(100)),
   paused: optional(flag),
   atMs: optional(count),
+  stream: optional(stream),
 } satisfies Record<keyof ComponentProgress, unknown>);
 
 const component: Shape<ComponentSnapshot> = object({

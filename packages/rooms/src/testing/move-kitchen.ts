@@ -16,7 +16,7 @@ export async function moveKitchen(from: TestNode, to: TestNode): Promise<RoomSna
   });
   if (stays !== null) throw new Error(`the room stays: ${stays}`);
   const snapshot = JSON.parse(text) as RoomSnapshot;
-  const held = await to.host.holdRoom(snapshot.config, snapshot.components);
+  const held = await to.host.holdRoom(snapshot, 'from');
   await held.open(snapshot, createdAt);
   await to.system.idle();
   return snapshot;

@@ -9,7 +9,7 @@
 import type { CodecName } from '@bloom/rtp';
 import type { ChannelName } from '@bloom/webrtc';
 import type { FeedOptions, MediaFeed, MediaTap, TapOptions, TrackKind } from './media-frames.js';
-import type { MediaReport } from './media-state.js';
+import type { ConnectionQuality, MediaReport } from './media-state.js';
 import type { WorkerChoice, WorkerSample } from './worker-choice.js';
 
 /** Wire names of a track's encodings. A track without simulcast has the single variant `h`. */
@@ -72,6 +72,8 @@ export interface InboundTrack {
    * is sent only while there are any (`fallbackWanted`).
    */
   fallback?: true;
+  /** The client stops encodings that nobody needs, so `layersNeeded` is reported, and their silence is no fault. */
+  stopsUnneeded?: true;
 }
 
 /**
@@ -156,6 +158,11 @@ export type ClientMediaEvent =
   | { type: 'bandwidthEstimation'; peerId: string; estimationBps: number }
   /** Whether the fallback of this client's track has subscribers; at first it has none. */
   | { type: 'fallbackWanted'; peerId: string; trackId: string; wanted: boolean }
+  /**
+   * The highest variant that anybody needs of the client's simulcast track; null = nobody needs any. Initially all are
+   * needed. A higher one is reported at once, a lower one after 5 s.
+   */
+  | { type: 'layersNeeded'; peerId: string; trackId: string; highest: Variant | null }
   /** The client sent a message on a channel without headers. */
   | { type: 'dataPacket'; peerId: string; label: string; data: Uint8Array }
   /** The server closed one of the client's channels because of a limit. */
@@ -173,6 +180,8 @@ type RoomEvent =
   | { type: 'transportSilent'; peerId: string }
   /** The track's pictures are missing, or have returned. Muted tracks and shared screens need not send any. */
   | { type: 'trackStalled'; trackId: string; stalled: boolean }
+  /** How well this client's media flows has changed, at most every 5 s; reported after `watchQuality`. */
+  | { type: 'connectionQuality'; peerId: string; quality: ConnectionQuality }
   /** The state of this client's media changed, or its problem did. */
   | { type: 'mediaState'; peerId: string; media: MediaReport }
   /** The H.264 track has B-frames, which receivers show in the wrong order; reported once. */
@@ -258,6 +267,8 @@ export type MediaCommand =
   | { type: 'removeTrack'; peerId: string; trackId: string }
   /** Sets the labels of data channels whose messages are reported as `dataMessage`; initially none. */
   | { type: 'setDataEvents'; labels: readonly string[] }
+  /** Lets `connectionQuality` be reported from now on. */
+  | { type: 'watchQuality' }
   /** Sends a message to these clients, on their channels without headers; dropped for those that have none. */
   | { type: 'sendPacket'; peerIds: readonly string[]; label: string; data: Uint8Array }
   /** Sends a message of the backend to a client that reported `messageChannel`; dropped if the channel is closed. */

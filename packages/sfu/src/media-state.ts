@@ -27,3 +27,6 @@ export interface MediaReport {
   /** Time from the last answer to `connected`, or since the path was lost. Only in reports of `connected`. */
   ms?: number;
 }
+
+/** How well one client's media flows; `lost`: nothing has arrived from the client for 8 s. */
+export type ConnectionQuality = 'excellent' | 'good' | 'poor' | 'lost';

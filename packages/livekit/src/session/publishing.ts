@@ -2,10 +2,11 @@ import { type AddTrackRequest, SimulcastCodecInfo, type TrackInfo, TrackType } f
 import { describePublication, type Identifiers, Publications, type PublishedMedia } from '@bloom/negotiation';
 import type { EndpointTrack, PeerSessionOptions } from '@bloom/rooms';
 import { commonCodecs } from '@bloom/rtp';
-import type { InboundTrack, TrackKind } from '@bloom/sfu';
+import type { InboundTrack, TrackKind, Variant } from '@bloom/sfu';
 import type { OfferedMedia } from '@bloom/webrtc';
 import type { Grants } from '../grants.js';
 import { sidOf } from '../names.js';
+import { layersNeeded, type Message } from './responses.js';
 import { keptRequest, layerBitrates, sourceName, trackInfo, trackMetadata, type TrackMetadata } from './track-info.js';
 
 const MAX_NAME_BYTES = 256;
@@ -28,6 +29,8 @@ interface OwnTrack {
   metadata: TrackMetadata;
   /** The m-line on which the client sends it, once an offer has one. */
   mid: string | undefined;
+  /** The highest layer that anybody needs, once the client has been told; null = none. */
+  needed?: Variant | null;
 }
 
 export type AddTrackOutcome =
@@ -75,7 +78,9 @@ export class Publishing {
   }
 
   get inbound(): InboundTrack[] {
-    return [...this.#publications].map(({ inbound }) => inbound);
+    return [...this.#publications].map(({ inbound }) =>
+      inbound.rids.length === 0 ? inbound : { ...inbound, stopsUnneeded: true },
+    );
   }
 
   /** Handles the request to publish a track. */
@@ -143,6 +148,26 @@ export class Publishing {
     if (publication !== undefined) publication.metadata = track.metadata;
 
     return { trackId: track.trackId, metadata: track.metadata, isPublished: publication !== undefined };
+  }
+
+  /** Records the highest layer of a track that anybody needs. Returns what to tell the client. */
+  setNeeded(trackId: string, highest: Variant | null): Message[] {
+    const track = this.#tracks.find((each) => each.trackId === trackId);
+    if (track === undefined) return [];
+    track.needed = highest;
+
+    return this.#tellNeeded(track);
+  }
+
+  /** Returns once more what the client was told of the layers that anybody needs. */
+  repeatNeeded(): Message[] {
+    return this.#tracks.flatMap((track) => this.#tellNeeded(track));
+  }
+
+  #tellNeeded({ sid, trackId, needed: highest }: OwnTrack): Message[] {
+    const codec = this.#publications.get(trackId)?.inbound.codec.name;
+
+    return highest === undefined || codec === undefined ? [] : [layersNeeded({ sid, codec, highest })];
   }
 
   /** True if each of these tracks is requested or published. */

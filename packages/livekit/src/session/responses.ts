@@ -10,7 +10,12 @@ import {
   type SignalResponse,
   SpeakerInfo,
   SpeakersChanged,
+  SubscribedCodec,
+  SubscribedQuality,
+  SubscribedQualityUpdate,
 } from '@livekit/protocol';
+import type { Variant } from '@bloom/sfu';
+import { LAYERS } from './track-info.js';
 
 export type Message = SignalResponse['message'];
 
@@ -51,6 +56,25 @@ export function leave(reason: DisconnectReason, action: LeaveRequest_Action): Me
   const canReconnect = action !== LeaveRequest_Action.DISCONNECT;
 
   return { case: 'leave', value: new LeaveRequest({ reason, action, canReconnect }) };
+}
+
+/** Tells the client which layers of its track anybody needs: those up to the highest. */
+export function layersNeeded({ sid, codec, highest }: { sid: string; codec: string; highest: Variant | null }): Message {
+  const qualities = LAYERS.map(
+    ([variant, quality]) =>
+      new SubscribedQuality({ quality, enabled: highest !== null && rank(variant) <= rank(highest) }),
+  );
+  const value = new SubscribedQualityUpdate({
+    trackSid: sid,
+    subscribedQualities: qualities,
+    subscribedCodecs: [new SubscribedCodec({ codec, qualities })],
+  });
+
+  return { case: 'subscribedQualityUpdate', value };
+}
+
+function rank(variant: Variant): number {
+  return LAYERS.findIndex(([each]) => each === variant);
 }
 
 export function speaks(sid: string, active: boolean): Message {

@@ -32,12 +32,13 @@ import { isPowerOfTwo } from '@bloom/time';
 import { textOf } from '../json-text.js';
 import { asRecord, recordOf } from '../record.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
+import { Figures, GATHER_MS } from './figures.js';
 import { Me } from './me.js';
 import { Negotiating } from './negotiating.js';
 import { OwnUpdates } from './own-record.js';
 import { Participants } from './participants.js';
 import { Publishing } from './publishing.js';
-import { leave, type Message, REFUSALS, refusedDataTrack, refusedTrack, speaks } from './responses.js';
+import { leave, type Message, REFUSALS, refusedDataTrack, refusedTrack } from './responses.js';
 import { fromSession, type JoinMessage, readToSession } from './session-message.js';
 import { access, audienceOf, isWanted } from './sharing.js';
 import { REFILL_MS } from './ticked-allowance.js';
@@ -68,8 +69,7 @@ class Session implements PeerSession {
   #isPrivate = false;
   /** Ids of the client's tracks that the server withholds. */
   readonly #withheld = new Set<string>();
-  /** Ids of the tracks reported to the client as carrying speech. */
-  readonly #speaking = new Set<string>();
+  readonly #figures = new Figures();
   #ignored = 0;
   #actions: SessionAction[] = [];
 
@@ -125,6 +125,7 @@ class Session implements PeerSession {
       case 'endpointUpdated':
         return this.#others.update(input.endpointId, input);
       case 'endpointRemoved':
+        this.#figures.forget(input.endpointId);
         return this.#others.remove(input.endpointId);
       case 'tracksAdded':
         return this.#others.addTracks(input.endpointId, input.tracks);
@@ -136,6 +137,11 @@ class Session implements PeerSession {
         return this.#others.changeTrack(input.endpointId, input.trackId, { muted: input.muted });
       case 'tracksWithheld':
         return this.#withheldFromMe(input.endpointId, input.trackIds, input.withheld);
+      case 'qualityChanged':
+        return this.#quality(input.endpointId, input.quality);
+      case 'layersNeeded':
+        for (const message of this.#publishing.setNeeded(input.trackId, input.highest)) this.#send(message);
+        return undefined;
       case 'voiceActivity':
         return this.#voice(input.trackId, input.status === 'speech');
       case 'negotiated':
@@ -163,6 +169,7 @@ class Session implements PeerSession {
         return this.#unpublished([this.#publishing.withdraw(input.trackId)]);
       case 'timer':
         if (input.name === 'offer') this.#negotiating.late();
+        else if (input.name === 'quality') this.#sendIf(this.#figures.takeQualities(this.#sidOf));
         else if (input.name === 'hold') for (const each of [this.#updates.bytes, this.#data.fields]) each.refill();
         else if (!this.#mediaUp) this.#leave(DisconnectReason.JOIN_FAILURE, LeaveRequest_Action.DISCONNECT);
         return undefined;
@@ -195,7 +202,7 @@ class Session implements PeerSession {
 
   #joined(endpoints: readonly Endpoint[]): void {
     const { identity } = this.#self.record;
-    for (const endpoint of endpoints) if (endpoint.id !== this.#options.peerId) this.#others.add(endpoint);
+    for (const endpoint of endpoints) if (endpoint.id !== this.#options.peerId) this.#add(endpoint);
     this.#phase = 'joined';
     // An older participant with the same identity is about to leave.
     const others = this.#others.describeAll().filter((other) => other.identity !== identity);
@@ -209,10 +216,15 @@ class Session implements PeerSession {
 
   #endpointAdded(endpoint: Endpoint): void {
     if (endpoint.id === this.#options.peerId) return;
-    const added = this.#others.add(endpoint);
+    const added = this.#add(endpoint);
     if (added?.isNative !== true || added.record.identity !== this.#self.record.identity) return;
     // The new join of an identity wins.
     this.#leave(DisconnectReason.DUPLICATE_IDENTITY, LeaveRequest_Action.DISCONNECT);
+  }
+
+  #add(endpoint: Endpoint): ReturnType<Participants['add']> {
+    this.#quality(endpoint.id, endpoint.quality);
+    return this.#others.add(endpoint);
   }
 
   #request(request: SignalRequest): void {
@@ -412,11 +424,16 @@ class Session implements PeerSession {
 
   #voice(trackId: string, active: boolean): void {
     const track = [...this.#others.tracks()].find((each) => each.trackId === trackId);
-    if (track === undefined || this.#speaking.has(trackId) === active) return;
-    if (active) this.#speaking.add(trackId);
-    else this.#speaking.delete(trackId);
-    this.#send(speaks(track.owner.sid, active));
+    this.#sendIf(this.#figures.voice(track, active));
   }
+
+  #quality(endpointId: string, quality: Endpoint['quality']): void {
+    if (this.#figures.quality(endpointId, quality)) this.#act({ type: 'setTimer', name: 'quality', ms: GATHER_MS });
+  }
+
+  /** Returns the sid under which the client knows an endpoint. */
+  readonly #sidOf = (endpointId: string): string | undefined =>
+    endpointId === this.#options.peerId ? this.#me?.sid : this.#others.get(endpointId)?.sid;
 
   #resume(): void {
     this.#send({ case: 'reconnect', value: this.#self.reconnectResponse(this.#data.lastSequence) });
@@ -424,6 +441,8 @@ class Session implements PeerSession {
     this.#others.repeatAccess();
     this.#sendUpdate([this.#self.describe(this.#publishing.infos()), ...this.#others.describeAll()]);
     this.#self.told();
+    for (const message of this.#publishing.repeatNeeded()) this.#send(message);
+    this.#sendIf(this.#figures.repeatQualities(this.#sidOf));
     this.#negotiating.resume();
   }
 
@@ -448,7 +467,7 @@ class Session implements PeerSession {
   #leave(reason: DisconnectReason, action: LeaveRequest_Action): void {
     this.#send(leave(reason, action));
     this.#act({ type: 'send', text: fromSession.leave({ reason, action }) });
-    for (const name of ['offer', 'retry', 'hold'] as const) this.#act({ type: 'clearTimer', name });
+    for (const name of ['offer', 'retry', 'hold', 'quality'] as const) this.#act({ type: 'clearTimer', name });
     this.#phase = 'left';
   }
 
@@ -469,6 +488,10 @@ class Session implements PeerSession {
 
   #send(message: Message): void {
     this.#act({ type: 'send', text: fromSession.frame(new SignalResponse({ message })) });
+  }
+
+  #sendIf(message: Message | undefined): void {
+    if (message !== undefined) this.#send(message);
   }
 
   #media(command: MediaCommand): void {

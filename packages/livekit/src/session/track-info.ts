@@ -40,8 +40,8 @@ const ASSUMED: Readonly<Record<TrackKind, readonly TrackSource[]>> = {
   audio: [TrackSource.MICROPHONE, TrackSource.SCREEN_SHARE_AUDIO],
   video: [TrackSource.CAMERA, TrackSource.SCREEN_SHARE],
 };
-/** A variant's quality, and the divisor of its size. */
-const LAYERS: readonly (readonly [Variant, VideoQuality, number])[] = [
+/** A variant's quality, and the divisor of its size; lowest first. */
+export const LAYERS: readonly (readonly [Variant, VideoQuality, number])[] = [
   ['l', VideoQuality.LOW, 4],
   ['m', VideoQuality.MEDIUM, 2],
   ['h', VideoQuality.HIGH, 1],

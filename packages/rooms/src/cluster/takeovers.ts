@@ -234,7 +234,7 @@ export class Takeovers {
     let held: HeldRoom | undefined;
     try {
       const snapshot = aged(mirror.room.snapshot, clock.now() - mirror.at);
-      held = await this.#hold(snapshot);
+      held = await this.#hold(snapshot, owner);
       const ref = await held.open(snapshot, createdAt);
       side.on('opened');
       own({ roomId, createdAt, epoch, ref });
@@ -250,13 +250,14 @@ export class Takeovers {
   }
 
   /** Takes a place for the room, without its components if this node cannot run them. */
-  async #hold({ config, components }: RoomSnapshot): Promise<HeldRoom> {
+  async #hold(room: RoomSnapshot, owner: string): Promise<HeldRoom> {
     const { host, log } = this.#options;
     try {
-      return await host.holdRoom(config, components);
+      return await host.holdRoom(room, owner);
     } catch (error) {
-      if (components === undefined) throw error;
-      const held = await host.holdRoom(config, []);
+      if (room.components === undefined) throw error;
+      const { config } = room;
+      const held = await host.holdRoom({ config, components: [] }, owner);
       log.warn('room.components_lost', { roomId: config.roomId, error });
       return held;
     }

@@ -1,5 +1,5 @@
 import type { TrackInfo } from '@bloom/protocol';
-import type { MediaRoomEvent } from '@bloom/sfu';
+import type { ConnectionQuality, MediaRoomEvent } from '@bloom/sfu';
 import { Allowance } from '@bloom/time';
 import type { PeerPermissions, PeerView, RoomMessage, TrackView } from '../room-service.js';
 import type { PeerConnection, PeerRef } from './peer-messages.js';
@@ -67,7 +67,17 @@ export interface PeerRecord {
   readonly tracks: Map<string, EndpointTrack>;
   /** The current transport has reported that the client accepts the backend's messages on a data channel. */
   messageChannel: MediaRoomEvent | undefined;
+  /** How well the media of each of the client's connections flows, and that of the worst. */
+  qualities: Partial<Record<'first' | 'receiver', ConnectionQuality>>;
+  quality: ConnectionQuality | undefined;
   view: PeerView | undefined;
+}
+
+/** Worst first. */
+const QUALITIES = ['lost', 'poor', 'good', 'excellent'] as const satisfies readonly ConnectionQuality[];
+
+export function worstQuality(qualities: readonly ConnectionQuality[]): ConnectionQuality | undefined {
+  return QUALITIES.find((quality) => qualities.includes(quality));
 }
 
 export function newPeer({
@@ -111,6 +121,8 @@ export function newPeer({
     moderated: new Map(),
     tracks: new Map(),
     messageChannel: undefined,
+    qualities: {},
+    quality: undefined,
     view: undefined,
   };
 }
@@ -155,9 +167,11 @@ export function peerView(peer: PeerRecord): PeerView {
 
 /** Returns the peer as the sessions of the others see it. */
 export function peerEndpoint(peer: PeerRecord): Endpoint {
+  const { id, quality } = peer;
   const tracks = [...peer.tracks.values()];
+  const known = quality === undefined ? {} : { quality };
 
-  return { id: peer.id, type: 'webrtc', metadata: shownMetadata(peer), ...claims(peer), tracks };
+  return { id, type: 'webrtc', metadata: shownMetadata(peer), ...claims(peer), ...known, tracks };
 }
 
 /** Returns the track as the API shows it: muted by its publisher or the backend, once either has used muting. */

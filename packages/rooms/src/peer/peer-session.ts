@@ -8,6 +8,7 @@
  */
 import type {
   ClientMediaEvent,
+  ConnectionQuality,
   MediaCommand,
   MediaEndpoint,
   NegotiatedCodec,
@@ -62,6 +63,8 @@ export interface Endpoint {
   metadata: unknown;
   /** The field `server` of the metadata comes from the peer's client, not from the backend. */
   claimsServer?: true;
+  /** How well the media of its client flows, once that is known. */
+  quality?: ConnectionQuality;
   tracks: readonly EndpointTrack[];
 }
 
@@ -91,6 +94,8 @@ export type SessionInput =
   | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
   | { type: 'trackMuted'; endpointId: string; trackId: string; muted: Mutes }
   | { type: 'trackStalled'; endpointId: string; trackId: string; stalled: boolean }
+  /** How well the media of an endpoint flows, or of this client itself. Only LiveKit's clients are told. */
+  | { type: 'qualityChanged'; endpointId: string; quality: ConnectionQuality }
   /** The publisher withholds tracks from this client, which has a name, or no longer does. */
   | { type: 'tracksWithheld'; endpointId: string; trackIds: readonly string[]; withheld: boolean }
   /** The media plane has applied the negotiation of this generation, so the answer may be sent. */
@@ -111,7 +116,7 @@ export type SessionInput =
   | { type: 'roomMessage'; message: RoomMessage }
   | { type: 'timer'; name: SessionTimer };
 
-export type SessionTimer = 'offer' | 'ice' | 'retry' | 'apply' | 'hold' | 'restart';
+export type SessionTimer = 'offer' | 'ice' | 'retry' | 'apply' | 'hold' | 'restart' | 'quality';
 
 /** What a session requests from the room. */
 export type PeerRequest =

@@ -52,6 +52,7 @@ export class TrackNames {
       case 'trackMutedByServer':
       case 'trackRemovedByServer':
       case 'fallbackWanted':
+      case 'layersNeeded':
         return { ...input, trackId: this.#nameOf(input.trackId) };
       default:
         return input;

@@ -91,6 +91,7 @@ export class ClientRequests {
     peer.exempt = exempt;
     peer.audience = undefined;
     this.#endpoints.withholdFrom(peer);
+    if (peer.connection?.client === 'livekit') this.#world.media({ type: 'watchQuality' });
     this.#journal.joined(peer.id, shownMetadata(peer));
     this.#endpoints.changed(peer);
     const speaking = this.#endpoints.speakingFor(peer);

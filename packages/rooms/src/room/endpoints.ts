@@ -9,6 +9,7 @@ import {
   shownMetadata,
   trackInfo,
   type PeerRecord,
+  worstQuality,
 } from '../peer/peer-record.js';
 import type { Audience, Endpoint, EndpointTrack, KnownTrack, Mutes, SessionInput } from '../peer/peer-session.js';
 import { inputFor, mayReceive, shownTracks } from './audience.js';
@@ -180,8 +181,11 @@ export class Endpoints {
     for (const owner of this.peers.values()) if (owner !== peer) this.#withhold(owner, owner.tracks.keys(), peer);
   }
 
-  /** Forgets what is withheld from a peer whose transport has ended. */
-  release({ id: peerId, withheld }: PeerRecord): void {
+  /** Forgets how the media of a peer flows whose transport has ended, and what is withheld from it. */
+  release(peer: PeerRecord): void {
+    const { id: peerId, withheld } = peer;
+    peer.qualities = {};
+    peer.quality = undefined;
     for (const trackId of withheld) this.#world.media({ type: 'setTrackWithheld', peerId, trackId, withheld: false });
     withheld.clear();
   }
@@ -235,6 +239,21 @@ export class Endpoints {
     if (owner === undefined || track === undefined || (track.stalled ?? false) === stalled) return;
     owner.tracks.set(trackId, { ...track, stalled });
     this.sendToOthers(owner.id, { type: 'trackStalled', endpointId: owner.id, trackId, stalled });
+  }
+
+  /** Records how well a peer's media flows, and tells LiveKit's clients, which show it. */
+  qualityChanged({ peerId, quality, receiver }: MediaRoomEvent & { type: 'connectionQuality' }): void {
+    const peer = this.peers.get(peerId);
+    if (peer === undefined) return;
+    const before = peer.quality;
+    peer.qualities[receiver === true ? 'receiver' : 'first'] = quality;
+    peer.quality = worstQuality(Object.values(peer.qualities));
+    if (peer.quality === undefined || peer.quality === before) return;
+    const input: SessionInput = { type: 'qualityChanged', endpointId: peerId, quality: peer.quality };
+    for (const other of this.peers.values()) {
+      if (!other.joined || other.connection?.client !== 'livekit' || (peer.hidden && other !== peer)) continue;
+      this.#world.sendToPeer(other.ref, input);
+    }
   }
 
   addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {

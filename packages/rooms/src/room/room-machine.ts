@@ -1,4 +1,4 @@
-import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
+import type { MediaRoomEvent } from '@bloom/sfu';
 import { MAX_ORIGINS } from '../component-schemas.js';
 import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
@@ -11,8 +11,8 @@ import type { NamedConfig, PeerView, RoomChanges, RoomView } from '../room-servi
 import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
-import { MediaFaults } from './dropped-media.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
+import { MediaEvents } from './media-events.js';
 import { Moderation } from './moderation.js';
 import { type ComponentEnd, type ConnectionEnd, RoomJournal, type RoomEnd } from './room-journal.js';
 import { restorePeer, snapshotOf } from './room-move.js';
@@ -43,7 +43,7 @@ export class RoomMachine {
   readonly #requests: ClientRequests;
   readonly #journal: RoomJournal;
   readonly #timeouts: RoomTimeouts;
-  readonly #mediaFaults: MediaFaults;
+  readonly #mediaEvents: MediaEvents;
   #connections = 0;
   #ended = false;
   #view: RoomView | undefined;
@@ -64,7 +64,14 @@ export class RoomMachine {
       measure: (measure) => world.measure(measure),
       endpointOf: (peerId) => world.endpointOf(peerId),
     });
-    this.#mediaFaults = new MediaFaults(() => world.log);
+    this.#mediaEvents = new MediaEvents({
+      endpoints: this.#endpoints,
+      world,
+      journal: this.#journal,
+      crashPeer: (peerId, reason) => this.crashPeer(peerId, reason),
+      crash: () => this.crash(),
+      disconnect: (peer, why) => this.#disconnect(peer, why),
+    });
     this.#requests = new ClientRequests(this.#endpoints, world, this.#journal);
   }
 
@@ -260,66 +267,11 @@ export class RoomMachine {
   }
 
   fromMedia(event: MediaRoomEvent): void {
-    if (!this.#world.isCurrent(event)) return;
-    switch (event.type) {
-      case 'dataMessage': {
-        const { peerId, label, to, data } = event;
-        return this.#world.notify({ type: 'dataMessage', roomId: this.roomId, peerId, label, to, data });
-      }
-      case 'messageChannel':
-        return this.#endpoints.setMessageChannel(event);
-      case 'bFrames':
-      case 'bareKeyframes':
-        return this.#mediaFaults.unplayable(event, this.#endpoints.ownerOf(event.trackId));
-      case 'mediaDropped':
-        return this.#mediaFaults.dropped(event);
-      case 'transportFailed':
-        return this.crashPeer(event.peerId, event.reason);
-      case 'transportLost':
-        return this.#transportLost(event.peerId, event.reason);
-      case 'trackStalled':
-        return this.#endpoints.setStalled(event.trackId, event.stalled);
-      case 'mediaState':
-        // The journal has dropped a removed peer, and would otherwise keep it for as long as the room.
-        if (this.#endpoints.peers.has(event.peerId)) this.#journal.mediaState(event.peerId, event.media);
-        return undefined;
-      case 'transportSilent':
-        return this.#transportSilent(event.peerId);
-      case 'roomFailed':
-        this.#world.log.warn('room.media_failed', { reason: event.reason });
-        return this.crash();
-      default:
-        return this.#fromClientMedia(event);
-    }
-  }
-
-  #fromClientMedia(event: ClientMediaEvent): void {
-    if (event.type === 'dtlsConnected') this.#journal.mediaUp(event.peerId);
-    if (event.type === 'voiceActivity' && event.peerId === undefined) return this.#endpoints.voiceChanged(event);
-    if (event.peerId !== undefined) this.#endpoints.sendIfJoined(event.peerId, event);
+    this.#mediaEvents.handle(event);
   }
 
   #setDataEvents(labels = this.#config.dataEvents): void {
     if (labels !== undefined) this.#world.media({ type: 'setDataEvents', labels });
-  }
-
-  /** Disconnects a peer whose media worker has ended: the client connects again with the same token. */
-  #transportLost(peerId: string, reason: string): void {
-    const peer = this.#endpoints.peers.get(peerId);
-    if (peer?.connection === undefined) return;
-    this.#world.log.warn('peer.transport_lost', { peerId, reason });
-    this.#world.closeSocket(peer.connection.socket, 1011, INTERNAL_ERROR);
-    this.#disconnect(peer, 'media_lost');
-  }
-
-  /** Disconnects a peer whose media path is silent, unless it has a websocket, where pings show whether it is alive. */
-  #transportSilent(peerId: string): void {
-    const peer = this.#endpoints.peers.get(peerId);
-    if (peer === undefined) return;
-    this.#journal.silent(peerId);
-    if (peer.connection?.client !== 'http') return;
-    this.#world.closeSocket(peer.connection.socket, 1000, 'No sign of life');
-    this.#disconnect(peer, 'silent');
   }
 
   /** Handles the end of the peerless timeout. */

@@ -6,6 +6,8 @@ import type { ReportBlock } from './reader.js';
 export class ReceiveStatistics {
   packets = 0;
   bytes = 0;
+  /** Packets that came by retransmission only. */
+  repairs = 0;
   readonly #clockRate: number;
   #base = -1;
   #highest = -1;
@@ -48,6 +50,7 @@ export class ReceiveStatistics {
 
   /** Counts a retransmission as received; it says nothing about jitter. */
   repaired(bytes: number): void {
+    this.repairs += 1;
     this.packets += 1;
     this.bytes += bytes;
   }

@@ -48,8 +48,11 @@ export type CrossingMessage = { room: number } /** This part is open; an `answer
   | { type: 'track'; track: number; peerId: string; state: TrackState }
   | { type: 'state'; track: number; state: TrackState }
   | { type: 'gone'; track: number }
-  /** The receiver of the track needs these variants from now on, and no others. */
-  | { type: 'need'; track: number; variants: readonly Variant[] }
+  /**
+   * The receiver of the track needs these variants from now on, and no others. `highest`: index of the highest one that
+   * it would take if the publisher sent it; -1 = none.
+   */
+  | { type: 'need'; track: number; variants: readonly Variant[]; highest: number }
   | { type: 'keyframe'; track: number; variant: Variant }
   /** The publisher's clock of one stream: an NTP time and the RTP timestamp at the same moment, now. */
   | { type: 'clock'; track: number; variant: Variant; ssrc: number; ntp: readonly [number, number]; rtp: number }

@@ -81,6 +81,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
   readonly #permissions = new Map<string, MediaPermissions>();
   readonly #withheld = new Withheld();
   #dataEvents: readonly string[] = [];
+  #watchesQuality = false;
   readonly #feeds = new Map<number, FeedOptions>();
   readonly #taps = new Map<number, TapDelivery>();
   /** Shared by transports, feeds and taps. */
@@ -257,6 +258,9 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
       case 'setDataEvents':
         this.#dataEvents = command.labels;
         return this.#postAll(command);
+      case 'watchQuality':
+        this.#watchesQuality = true;
+        return this.#postAll(command);
       case 'sendPacket':
         for (const [port, peerIds] of this.#byPort(command.peerIds.map((id) => this.#receivingId(id))))
           port.post({ ...command, peerIds });
@@ -383,6 +387,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
     for (const [peerId, trackIds] of this.#withheld)
       for (const trackId of trackIds) part.port.post({ type: 'setTrackWithheld', peerId, trackId, withheld: true });
     if (this.#dataEvents.length > 0) part.port.post({ type: 'setDataEvents', labels: this.#dataEvents });
+    if (this.#watchesQuality) part.port.post({ type: 'watchQuality' });
     for (const other of this.#parts.values()) {
       part.port.post({ type: 'span', room: number, worker: other.worker.id });
       other.port.post({ type: 'span', room: number, worker: worker.id });

@@ -334,7 +334,7 @@ describe('another worker that fails', () => {
   test('ignores messages about tracks and rooms that have ended', () => {
     const { one } = worlds;
     const link = worlds.back;
-    link.post({ room: 1, type: 'need', track: 99, variants: ['h'] });
+    link.post({ room: 1, type: 'need', track: 99, variants: ['h'], highest: 2 });
     link.post({ room: 1, type: 'keyframe', track: 99, variant: 'h' });
     link.post({ room: 1, type: 'gone', track: 99 });
     link.post({ room: 1, type: 'clock', track: 99, variant: 'h', ssrc: 1, ntp: [1, 1], rtp: 1 });

@@ -9,6 +9,7 @@ import { DropReports, type DroppedMedia } from './drop-reports.js';
 import { FallbackTrack, keyOf, tracksWithId } from './fallback-track.js';
 import type { InboundStream } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
+import type { QualitySigns } from './quality-meter.js';
 import { StartEstimate } from './start-estimate.js';
 import { type Route, StreamRoutes } from './stream-routes.js';
 
@@ -311,6 +312,20 @@ export class InboundSide implements TrackOwner {
     const { writer } = this.#context;
     if (writer.length > 0) this.#options.sendRtcp();
     writer.reset();
+  }
+
+  /** Adds up the packets that have arrived, and those that have not at first. */
+  qualitySigns(): Pick<QualitySigns, 'received' | 'missing'> {
+    const signs = { received: 0, missing: 0 };
+    for (const { streams } of this.tracks.values()) {
+      for (const stream of streams) {
+        if (stream?.started !== true) continue;
+        const { packets, lost, repairs } = stream.statistics;
+        signs.received += packets - repairs;
+        signs.missing += Math.max(0, lost) + repairs;
+      }
+    }
+    return signs;
   }
 
   stats(): InboundTrackStats[] {

@@ -1,6 +1,7 @@
 import type { TrackState } from '../crossing/worker-link.js';
 import type { InboundTrack, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
+import { highestWanted } from '../variants/layer-demand.js';
 import { VARIANTS } from '../variants/variants.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import { PublishedTrack, type TrackOwner } from './published-track.js';
@@ -12,8 +13,8 @@ const LOOK_MS = 500;
 
 /** The publisher of a mirrored track: passes requests to the publisher's worker. */
 export interface MirroredOwner extends TrackOwner {
-  /** Lets exactly these variants cross. */
-  need(track: MirroredTrack, variants: readonly Variant[]): void;
+  /** Lets exactly these variants cross. `highest`: see `CrossingMessage`. */
+  need(track: MirroredTrack, variants: readonly Variant[], highest: number): void;
 }
 
 /**
@@ -29,6 +30,8 @@ export class MirroredTrack extends PublishedTrack {
    * is not sent before somebody needs it, none.
    */
   #needed: readonly Variant[];
+  /** Index of the highest variant that the publisher's worker knows is wanted here. */
+  #highest: number = VARIANTS.length - 1;
   /** Time when somebody last needed each variant. */
   readonly #neededAtMs = { l: Number.NEGATIVE_INFINITY, m: Number.NEGATIVE_INFINITY, h: Number.NEGATIVE_INFINITY };
   #lookAtMs = 0;
@@ -138,9 +141,12 @@ export class MirroredTrack extends PublishedTrack {
       if (current !== undefined) needed[current] = nowMs;
     }
     const next = VARIANTS.filter((variant) => nowMs - needed[variant] < LINGER_MS);
-    if (next.length === this.#needed.length && next.every((variant, i) => variant === this.#needed[i])) return;
+    const highest = highestWanted(this.slots);
+    const isSame = next.length === this.#needed.length && next.every((variant, i) => variant === this.#needed[i]);
+    if (isSame && highest === this.#highest) return;
     this.#needed = next;
-    this.#owner.need(this, next);
+    this.#highest = highest;
+    this.#owner.need(this, next, highest);
   }
 
   #begin({ available }: TrackState): void {

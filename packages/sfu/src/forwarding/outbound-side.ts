@@ -8,6 +8,7 @@ import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '
 import type { MediaContext } from '../context.js';
 import { OutboundTrack } from './outbound-track.js';
 import type { SlotReceiver } from './slot-receiver.js';
+import type { QualitySigns } from './quality-meter.js';
 import { ProbeSender } from './probe-sender.js';
 import { SlotNumbering } from './slot-numbering.js';
 
@@ -414,6 +415,17 @@ export class OutboundSide implements SlotReceiver {
     this.#announcedAtMs = nowMs;
     this.#announcedBps = estimationBps;
     this.#options.emit({ type: 'bandwidthEstimation', peerId: this.peerId, estimationBps });
+  }
+
+  /** Adds up what the slots have sent, and how far the most reduced one is below what its client wants. */
+  qualitySigns(): Pick<QualitySigns, 'sent' | 'lost' | 'roundTripMs' | 'reducedBy'> {
+    const signs = { sent: 0, lost: 0, roundTripMs: this.roundTripMs, reducedBy: 0 };
+    for (const { packets, lost, selection } of this.slots.values()) {
+      signs.sent += packets;
+      signs.lost += lost;
+      signs.reducedBy = Math.max(signs.reducedBy, selection.reducedBy);
+    }
+    return signs;
   }
 
   stats(): OutboundTrackStats[] {

@@ -7,12 +7,14 @@ import {
   VoiceActivity,
 } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, RtpDropCause, Variant } from '../media-engine.js';
+import { highestWanted, LayerDemand } from '../variants/layer-demand.js';
 import { VariantActivity } from '../variants/variant-activity.js';
 import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
 import type { Backlog } from '../backlog.js';
 import type { MediaContext } from '../context.js';
 import { InboundStream, type PacketCrossing, type TrackSubscriber } from './inbound-stream.js';
-import { TrackSilence } from './track-silence.js';
+import { PictureFaults } from './picture-faults.js';
+import { mediaOf, TrackSilence } from './track-silence.js';
 
 /** How long to wait for a target variant after the first media, ms. */
 const SETTLE_MS = 500;
@@ -32,8 +34,6 @@ const STALLED_MS = 3000;
 
 /** How many packets a retransmission may be ahead of the media: the end of a burst that was lost. */
 const MAX_RTX_LEAD = 32;
-/** Keyframes in a row without parameter sets that count as a fault; a few may rely on earlier sets. */
-const BARE_KEYFRAMES = 3;
 
 /** Room for the longest header and the SRTP tag. */
 export const PACKET_OVERHEAD = 64;
@@ -59,6 +59,8 @@ export class PublishedTrack {
   readonly slots = new Set<TrackSubscriber>();
   /** Links of each variant to other workers, while somebody there needs it. */
   readonly crossings: readonly PacketCrossing[][] = [[], [], []];
+  /** Index of the highest variant wanted on each other worker; -1 = none. */
+  readonly wantedElsewhere = new Map<object, number>();
   readonly activity = new VariantActivity();
   readonly simulcast: boolean;
   /**
@@ -81,9 +83,8 @@ export class PublishedTrack {
   #firstMediaMs = -1;
   #measuredAtMs = -1;
   #settled = false;
-  #bFramesReported = false;
-  /** Consecutive key pictures without parameter sets. */
-  #bareKeyframes = 0;
+  readonly #faults = new PictureFaults((type) => this.owner.emit({ type, trackId: this.trackId }));
+  readonly #demand = new LayerDemand();
   #nextStreamId = 0;
   readonly #restored = { ssrc: 0, payloadType: 0 };
 
@@ -241,10 +242,10 @@ export class PublishedTrack {
       if (audioLevel >= 0 && this.#voice.level(audioLevel, nowMs)) this.#voiceChanged();
     }
     if (this.#format.reordersPictures && sequence === stream.newest && stream.hasBFrames(view.timestamp))
-      this.#reportBFrames();
+      this.#faults.hasBFrames();
     const startsKeyframe = this.#startsKeyframe(stream, sequence, nowMs);
     if (startsKeyframe && this.#isNewKeyframe(stream)) {
-      if (this.#format.reordersPictures) this.#countBare(stream);
+      if (this.#format.reordersPictures) this.#faults.keyframe(stream.payload.entryPoint);
       this.#switchWaiting(stream, sequence, nowMs);
     }
     if (stream.keyframes.gaveUp) this.#repeatRequests(stream);
@@ -318,20 +319,6 @@ export class PublishedTrack {
       slot.selection.variantActive(stream.variant);
       slot.selectionChanged();
     }
-  }
-
-  #reportBFrames(): void {
-    if (this.#bFramesReported) return;
-    this.#bFramesReported = true;
-    this.owner.emit({ type: 'bFrames', trackId: this.trackId });
-  }
-
-  /** Only decoders that have seen the parameter sets earlier can decode these pictures. */
-  #countBare({ payload }: InboundStream): void {
-    const before = this.#bareKeyframes;
-    if (before === BARE_KEYFRAMES) return;
-    this.#bareKeyframes = payload.entryPoint === EntryPoint.ifFirst ? before + 1 : 0;
-    if (this.#bareKeyframes === BARE_KEYFRAMES) this.owner.emit({ type: 'bareKeyframes', trackId: this.trackId });
   }
 
   #voiceChanged(): void {
@@ -455,8 +442,16 @@ export class PublishedTrack {
         slot.selectionChanged();
       }
     }
-    if (this.simulcast) this.#measure(nowMs);
-    if (this.simulcast && !this.muted && !this.blocked) this.#checkActivity(nowMs);
+    if (!this.simulcast) return;
+    this.#measure(nowMs);
+    if (this.params.stopsUnneeded === true && this.#demand.isDue(nowMs)) this.#tellDemand(nowMs);
+    if (!this.muted && !this.blocked) this.#checkActivity(nowMs);
+  }
+
+  #tellDemand(nowMs: number): void {
+    const highest = this.#demand.look(Math.max(highestWanted(this.slots), ...this.wantedElsewhere.values()), nowMs);
+    const { owner, trackId } = this;
+    if (highest !== undefined) owner.emit({ type: 'layersNeeded', peerId: owner.peerId, trackId, highest });
   }
 
   /** Time without media as of the last check; 0 while no media is expected. */
@@ -466,13 +461,9 @@ export class PublishedTrack {
 
   #lookForMedia(nowMs: number): void {
     this.#lookedAtMs = nowMs;
-    let sent = 0;
-    for (const stream of this.streams) {
-      // Probes from video senders are packets without a picture.
-      if (stream !== undefined) sent += this.params.kind === 'video' ? stream.markers : stream.statistics.packets;
-    }
-    const excused = this.muted || this.blocked || this.params.still === true || this.params.fallback === true;
-    this.#silentMs = this.#silence.look(sent, excused, nowMs);
+    const { kind, still, fallback } = this.params;
+    const excused = this.muted || this.blocked || still === true || fallback === true || this.#demand.isUnneeded(0);
+    this.#silentMs = this.#silence.look(mediaOf(this.streams, kind), excused, nowMs);
     const stalled = this.params.kind === 'video' && this.#silentMs >= STALLED_MS;
     if (stalled === this.#stalled) return;
     this.#stalled = stalled;
@@ -481,7 +472,7 @@ export class PublishedTrack {
 
   #checkActivity(nowMs: number): void {
     for (const { variant, active } of this.activity.check(nowMs)) {
-      if (!active) this.stream(variant)?.keyframes.cancel();
+      if (!active) this.#stopped(variant);
       this.version++;
       for (const slot of this.slots) {
         if (active) slot.selection.variantActive(variant);
@@ -489,6 +480,15 @@ export class PublishedTrack {
         slot.selectionChanged();
       }
     }
+  }
+
+  #stopped(variant: Variant): void {
+    const stream = this.stream(variant);
+    stream?.keyframes.cancel();
+    if (stream === undefined || !this.#demand.isUnneeded(stream.index)) return;
+    // The publisher has stopped it on request: it is available again with its next packet.
+    stream.started = false;
+    this.activity.forget(variant);
   }
 
   /** Ends the track: the publisher removed it or has left. */

@@ -97,7 +97,7 @@ export class RoomCrossings {
       case 'gone':
         return this.#unmirror(part, message.track);
       case 'need':
-        return part.exports.get(message.track)?.need(message.variants);
+        return part.exports.get(message.track)?.need(message.variants, message.highest);
       case 'keyframe':
         return part.exports.get(message.track)?.track.requestKeyframe(message.variant, nowMs);
       case 'clock': {
@@ -213,9 +213,9 @@ class MirrorOwner implements MirroredOwner {
     if (number !== undefined) this.#options.ask({ type: 'keyframe', track: number, variant });
   }
 
-  need(track: MirroredTrack, variants: readonly Variant[]): void {
+  need(track: MirroredTrack, variants: readonly Variant[], highest: number): void {
     const number = this.tracks.get(track);
-    if (number !== undefined) this.#options.ask({ type: 'need', track: number, variants });
+    if (number !== undefined) this.#options.ask({ type: 'need', track: number, variants, highest });
   }
 
   dropped(cause: RtpDropCause): void {
@@ -241,6 +241,6 @@ interface MirrorOwnerOptions {
   ask(
     message:
       | { type: 'keyframe'; track: number; variant: Variant }
-      | { type: 'need'; track: number; variants: readonly Variant[] },
+      | { type: 'need'; track: number; variants: readonly Variant[]; highest: number },
   ): void;
 }

@@ -20,6 +20,7 @@ import { OutboundSide } from './outbound-side.js';
 import type { OutboundTrack } from './outbound-track.js';
 import { PacketCapture } from './packet-capture.js';
 import type { PublishedTrack } from './published-track.js';
+import { QualityMeter } from './quality-meter.js';
 
 /** Interval of checks of the media state, in addition to the events that change it. */
 const LOOK_MS = 500;
@@ -45,6 +46,7 @@ export class RoomTransport {
   readonly outbound: OutboundSide;
   readonly #wire: PeerTransport;
   readonly #watch = new MediaWatch();
+  readonly #quality = new QualityMeter();
   #lookedAtMs = 0;
   #generation = 0;
   #dtlsUp = false;
@@ -209,6 +211,15 @@ export class RoomTransport {
     const nowMs = this.#context.world.now();
     this.#lookedAtMs = nowMs;
     this.#report(this.#watch.look(this.#signs(), nowMs));
+  }
+
+  /** Reports how well media flows, if that has changed since the last call. */
+  judge(): void {
+    const { state } = this.#watch.report;
+    if (this.#failed || this.#closed || state === 'idle' || state === 'connecting') return;
+    const signs = { ...this.inbound.qualitySigns(), ...this.outbound.qualitySigns() };
+    const quality = this.#quality.look(signs, state !== 'connected');
+    if (quality !== undefined) this.#options.emit({ type: 'connectionQuality', peerId: this.peerId, quality });
   }
 
   #signs(): MediaSigns {

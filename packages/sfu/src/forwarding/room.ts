@@ -17,6 +17,7 @@ import { FrameFeed } from './frame-feed.js';
 import { FrameTap } from './frame-tap.js';
 import type { OutboundTrack } from './outbound-track.js';
 import type { PublishedTrack } from './published-track.js';
+import { QUALITY_INTERVAL_MS } from './quality-meter.js';
 import { RoomTransport } from './room-transport.js';
 
 const EVERYTHING: MediaPermissions = { audio: true, video: true, data: true, subscribe: true };
@@ -39,6 +40,8 @@ export class ForwardingRoom {
   readonly #data: DataRouter;
   /** Tracks whose id is taken by another client; they follow once it is free. */
   readonly #shadowed = new Set<PublishedTrack>();
+  /** Time of the next judgement of the clients' connections; never unless that was requested. */
+  #judgeAtMs = Number.POSITIVE_INFINITY;
   /** Undefined while the room lives on this worker alone. */
   crossings: RoomCrossings | undefined;
 
@@ -110,6 +113,9 @@ export class ForwardingRoom {
         return this.#closeTap(command.tap);
       case 'setDataEvents':
         return this.#data.setDataEvents(command.labels);
+      case 'watchQuality':
+        this.#judgeAtMs = Math.min(this.#judgeAtMs, this.#context.world.now() + QUALITY_INTERVAL_MS);
+        return undefined;
       case 'sendPacket':
         for (const peerId of command.peerIds) this.#transports.get(peerId)?.sendPacket(command.label, command.data);
         return undefined;
@@ -146,6 +152,9 @@ export class ForwardingRoom {
     for (const feed of this.#feeds.values()) feed.tick(nowMs);
     for (const tap of this.#taps.values()) tap.tick(nowMs);
     this.crossings?.tick(nowMs);
+    if (nowMs < this.#judgeAtMs) return;
+    this.#judgeAtMs = nowMs + QUALITY_INTERVAL_MS;
+    for (const transport of this.#transports.values()) transport.judge();
   }
 
   close(): void {

@@ -41,11 +41,12 @@ export class TrackExport {
     this.#version = track.version;
     link.post({ room, type: 'track', track: number, peerId: track.owner.peerId, state: stateOf(track) });
     // Everything crosses until the other part has answered, so that it misses nothing that somebody there waits for.
-    this.need(crossingAtFirst(track.params));
+    this.need(crossingAtFirst(track.params), VARIANTS.length - 1);
   }
 
-  /** Lets exactly these variants cross, including those that have not begun. */
-  need(variants: readonly Variant[]): void {
+  /** Lets exactly these variants cross, including those that have not begun. `highest`: see `CrossingMessage`. */
+  need(variants: readonly Variant[], highest: number): void {
+    this.track.wantedElsewhere.set(this, highest);
     for (const [i, crossing] of this.#crossings.entries()) {
       const crossings = this.track.crossings[i]!;
       const at = crossings.indexOf(crossing);
@@ -93,7 +94,8 @@ export class TrackExport {
 
   /** Stops everything from crossing, because the other worker has ended or left the room. */
   stop(): void {
-    this.need([]);
+    this.need([], -1);
+    this.track.wantedElsewhere.delete(this);
   }
 }
 

@@ -54,6 +54,13 @@ export class VariantActivity {
     this.restartWindow(nowMs);
   }
 
+  /** Treats the variant as one that has not appeared yet. */
+  forget(variant: Variant): void {
+    const index = variantIndex(variant);
+    this.#known[index] = false;
+    this.#goodWindows[index] = 0;
+  }
+
   /** Discards the current window, for instance because the track was muted. */
   restartWindow(nowMs: number): void {
     for (let index = 0; index < VARIANTS.length; index++) this.#keyframesBefore[index] ||= this.#keyframes[index]!;

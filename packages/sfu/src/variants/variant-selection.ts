@@ -1,5 +1,5 @@
 import type { Variant } from '../media-engine.js';
-import { VARIANTS, bitratesOf, type PerVariant, type SelectionReason } from './variants.js';
+import { VARIANTS, bitratesOf, variantIndex, type PerVariant, type SelectionReason } from './variants.js';
 
 /** A variant fits if its bitrate with this margin is within the allocation. */
 export const FIT_MARGIN = 1.1;
@@ -41,6 +41,14 @@ export class VariantSelection {
 
   fits(variant: Variant): boolean {
     return this.#bitrates[variant] * FIT_MARGIN <= this.#allocationBps;
+  }
+
+  /** How many variants below the target one flows because of the allocation. */
+  get reducedBy(): number {
+    const { wanted, target } = this;
+    if (this.paused || wanted === undefined || !this.#active[target] || this.fits(target)) return 0;
+
+    return Math.max(0, variantIndex(target) - variantIndex(wanted));
   }
 
   /** Variant that flows from its next keyframe on. */

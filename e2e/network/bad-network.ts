@@ -80,7 +80,7 @@ export async function sendAllSizes(page: Page): Promise<void> {
         const rate = 'x-google-start-bitrate=2000;x-google-min-bitrate=2000';
         await super.setRemoteDescription({
           type,
-          sdp: sdp.replace(/^a=rtpmap:(\d+) (?:VP[89]|AV1)\/.*\r\n/gm, `$&a=fmtp:$1 ${rate}\r\n`),
+          sdp: sdp.replace(/^a=rtpmap:(\d+) (?:VP[89]|AV1|H264)\/.*\r\n/gm, `$&a=fmtp:$1 ${rate}\r\n`),
         });
         for (const sender of this.getSenders()) {
           const parameters = sender.getParameters();

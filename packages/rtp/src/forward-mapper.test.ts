@@ -46,7 +46,7 @@ describe('outbound sequence numbers', () => {
   test('closes up behind dropped packets, even for late ones', () => {
     const mapper = start();
     mapped(mapper, 70_000);
-    mapper.drop(70_001);
+    expect(mapper.drop(70_001)).toBe(true);
     expect(mapped(mapper, 70_003)).toBe(502);
     mapper.drop(70_004);
     mapper.drop(70_005);
@@ -55,11 +55,11 @@ describe('outbound sequence numbers', () => {
     expect(mapped(mapper, 70_004)).toBeNull();
   });
 
-  test('keeps numbers in place for padding that arrives after its successors', () => {
+  test('keeps numbers in place for padding that arrives after its successors, and says so', () => {
     const mapper = start();
     mapped(mapper, 70_000);
     mapped(mapper, 70_002);
-    mapper.drop(70_001);
+    expect(mapper.drop(70_001)).toBe(false);
     expect(mapped(mapper, 70_003)).toBe(503);
   });
 

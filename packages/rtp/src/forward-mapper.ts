@@ -114,15 +114,17 @@ export class ForwardMapper {
   }
 
   /**
-   * Drops a packet of the current source (padding only, or above the wanted layer). Later packets close the gap, unless
-   * the packets after it have already been sent.
+   * Drops a packet of the current source (padding only, or above the wanted layer). Later packets close the gap.
+   * Returns false if packets after it have already been numbered: then receivers await its number.
    */
-  drop(sequence: number): void {
-    if (!this.#started || sequence <= this.#newestInput) return;
+  drop(sequence: number): boolean {
+    if (!this.#started) return true;
+    if (sequence <= this.#newestInput) return false;
     this.#newestInput = sequence;
     this.#sequenceOffset -= 1;
     this.#dropped[this.#dropCount % DROP_MEMORY] = sequence;
     this.#dropCount += 1;
+    return true;
   }
 
   /** Returns the outbound timestamp for one of the current source, for sender reports. */

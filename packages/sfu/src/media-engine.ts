@@ -313,9 +313,9 @@ export interface OutboundTrackStats extends StreamStats {
   target?: Variant;
   /** Set while the subscriber has paused the track, or may not receive it. */
   paused?: true;
-  /** What flows of a scalable stream; absent for other streams. */
+  /** What flows of a stream with layers; absent for other streams. */
   layers?: FlowingLayers;
-  /** Why the variant was chosen or, in a scalable stream, the layers. */
+  /** Why the variant or the layers were chosen. */
   reason: SwitchReason;
   paddingPackets: number;
   paddingBytes: number;

@@ -256,11 +256,18 @@ export function peerView(peer: Peer, screen: Screen): string[] {
 
 function layer({ kind, variant, target, layers, reason }: Outbound): Cell {
   if (kind === 'audio') return '–';
-  if (layers !== null) return { text: layers, style: reason === 'low_bandwidth' ? 'yellow' : undefined };
   // A track without variants has no target.
-  if (target === null) return variant ?? 'none';
-  const differs = variant !== target;
-  return { text: `${variant ?? 'none'} (${target})`, style: differs ? 'yellow' : undefined };
+  const isReduced = layers !== null && reason === 'low_bandwidth';
+  if (target === null) return { text: layers ?? variant ?? 'none', style: isReduced ? 'yellow' : undefined };
+  const shown = layers === null ? '' : ` ${layers}`;
+  const differs = variant !== target || (isReduced && leavesOut(layers));
+  return { text: `${variant ?? 'none'} (${target})${shown}`, style: differs ? 'yellow' : undefined };
+}
+
+/** Returns whether layers such as `S1T2 of S2T2` are not all. */
+function leavesOut(layers: string): boolean {
+  const [flowing, all] = layers.split(' of ');
+  return flowing !== all;
 }
 
 /** `estimate 0.61 Mb/s, used 0.44; t7: held at m (h needs 1.10 Mb/s): bandwidth` */
@@ -273,7 +280,7 @@ function estimate({ estimationBps, usedBps }: NonNullable<Peer['transport']>, ou
       return `${printable(track)}: ${variant === null ? 'nothing flows' : `held at ${variant}`} (${needs}): ${reason}`;
     });
   const reduced = outbound
-    .filter(({ layers, reason }) => layers !== null && reason === 'low_bandwidth')
+    .filter(({ layers, reason }) => layers !== null && leavesOut(layers) && reason === 'low_bandwidth')
     .map(({ track, layers, reason }) => `${printable(track)}: held at ${layers}: ${reason}`);
   const used = `estimate ${megabits(estimationBps)}, used ${(usedBps / 1_000_000).toFixed(2)}`;
   return [used, ...held, ...reduced].join('; ');

@@ -142,6 +142,16 @@ test('shows the layers of a scalable stream, and why some are left out', () => {
   expect(lines.join(' ')).toMatch(/ video {2}VP8 +S1T2 of S2T2 .*t7: held at S1T2 of S2T2: low_bandwidth/);
 });
 
+test('shows the variant of a track in several sizes with its temporal layers, and which of them are left out', () => {
+  const shown = (layers: string): string => {
+    const track = { ...answers.peer.outbound[0]!, variant: 'm', target: 'h', layers, reason: 'low_bandwidth' } as const;
+    return peerView({ ...answers.peer, outbound: [track] }, { width: 200, colour: false }).join(' ');
+  };
+  expect(shown('S0T2 of S0T2')).toMatch(/ m \(h\) S0T2 of S0T2 /);
+  expect(shown('S0T2 of S0T2')).not.toContain('held at S0T2');
+  expect(shown('S0T1 of S0T2')).toContain('held at S0T1 of S0T2: low_bandwidth');
+});
+
 test('has sample answers that are valid on the wire', async () => {
   const { requests, streams } = await loadSchemas();
   const given: [RequestKind, unknown][] = [

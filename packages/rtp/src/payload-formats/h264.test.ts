@@ -45,6 +45,26 @@ describe('H.264 packet', () => {
     expect(entryPoint(payload)).toBe(EntryPoint.no);
   });
 
+  test.each([
+    ['01 9a', 1],
+    ['41 9a', 0],
+    ['1c 81 9a', 1],
+    ['1c 41 9a', 1],
+    ['5c 41 9a', 0],
+    ['1c', 0],
+    ['18 0002 0605 0002 019a', 1],
+    ['18 0002 0605', 0],
+    ['78 0002 019a 0002 68ce', 0],
+    ['18 0009 019a', 0],
+    ['18 0000 0001 01', 0],
+    ['06 05', 0],
+    ['67 42e01f', 0],
+    ['', 0],
+  ])('%s is in temporal layer %d: 1 if no other picture refers to its slices', (payload, layer) => {
+    entryPoint(payload);
+    expect(reader.temporalLayer).toBe(layer);
+  });
+
   test('reads garbage without throwing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom(0x78, 0x7c, 0x65, 0xff), (bytes, first) => {

@@ -27,12 +27,16 @@ export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 /** Returns whether `first_mb_in_slice` of this slice is 0, encoded as a single set bit (ITU-T H.264, 7.3.3 and 9.1). */
 const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0;
 
-/** Layers above the base arrive as separate streams here; RFC 6190 is not supported. */
+/**
+ * Pictures to which no other refers (`nal_ref_idc` 0, ITU-T H.264 section 7.4.1) are the upper one of two temporal
+ * layers: Chromium's highest layer in the modes L1T2 and L1T3. A receiver may begin with any of them. Larger sizes
+ * arrive as separate streams; RFC 6190 is not supported.
+ */
 class H264Reader implements PayloadReader {
-  readonly temporalLayer = 0;
+  temporalLayer = 0;
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesTo = -1;
+  readonly switchesTo = 1;
   readonly headerLength = 0;
   entryPoint: EntryPoint = EntryPoint.no;
 
@@ -41,6 +45,7 @@ class H264Reader implements PayloadReader {
     const at = findKeyframeUnit(view);
     const unit = at < 0 ? 0 : view.buffer[at]! & 0x1f;
     this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
+    this.temporalLayer = at < 0 && isDispensable(view) ? 1 : 0;
     return true;
   }
 
@@ -75,6 +80,34 @@ function findKeyframeUnit(view: RtpView): number {
   }
   return -1;
 }
+
+/** Returns whether the packet has slices, and no picture refers to theirs. */
+function isDispensable({ buffer, payloadStart, payloadEnd }: RtpView): boolean {
+  if (payloadStart >= payloadEnd) return false;
+  const first = buffer[payloadStart]!;
+  const type = first & 0x1f;
+  if (type === NalType.fuA) {
+    return isUnreferred(first) && payloadStart + 2 <= payloadEnd && isSlice(buffer[payloadStart + 1]! & 0x1f);
+  }
+  if (type !== NalType.stapA) return isUnreferred(first) && isSlice(type);
+
+  let found = false;
+  let at = payloadStart + 1;
+  while (at + 3 <= payloadEnd) {
+    const size = readU16(buffer, at);
+    if (size === 0 || at + 2 + size > payloadEnd) return false;
+    const header = buffer[at + 2]!;
+    if (!isUnreferred(header)) return false;
+    found ||= isSlice(header & 0x1f);
+    at += 2 + size;
+  }
+  return found;
+}
+
+const isUnreferred = (header: number): boolean => (header & 0x60) === 0;
+
+/** Types 1 to 4: a slice, or a partition of one. */
+const isSlice = (type: number): boolean => type >= NalType.slice && type < NalType.idr;
 
 function isKeyframeUnit(type: number): boolean {
   return type === NalType.idr || type === NalType.sps;
@@ -356,7 +389,7 @@ export const H264: PayloadFormat = {
     parameters: 'level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f',
   },
   reordersPictures: true,
-  hasLayers: false,
+  hasLayers: true,
   hasDescriptors: false,
   obstacle,
   rank,

@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals';
 import { H265 } from './h265.js';
-import { EntryPoint } from './payload-format.js';
+import { EntryPoint, type PayloadReader } from './payload-format.js';
 import { RtpView } from '../rtp-view.js';
 
 /** Reads a payload in hexadecimal; undefined if it is malformed. */
-function read(payload: string): { entryPoint: EntryPoint; temporalLayer: number } | undefined {
+function read(payload: string): Pick<PayloadReader, 'entryPoint' | 'temporalLayer' | 'switchesTo'> | undefined {
   const view = new RtpView();
   const packet = Buffer.from(`806000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
   expect(view.parse(packet)).toBe(true);
   const reader = H265.createReader();
   if (!reader.read(view)) return undefined;
-  const { entryPoint, temporalLayer } = reader;
-  return { entryPoint, temporalLayer };
+  const { entryPoint, temporalLayer, switchesTo } = reader;
+  return { entryPoint, temporalLayer, switchesTo };
 }
 
 // Headers of two bytes: VPS 4001, SPS 4201, PPS 4401, IDR 2601, CRA 2a01, slice 0201, aggregate 6001, fragment 6201.
@@ -35,6 +35,17 @@ test.each([
 test('reads the temporal layer, and refuses an H.265 packet without data or with the forbidden layer', () => {
   expect(read('0203 d0')?.temporalLayer).toBe(2);
   expect([read('02'), read('0201'), read('0200 d0')]).toEqual([undefined, undefined, undefined]);
+});
+
+test.each([
+  ['a TSA picture', '0602 d0', 1],
+  ['an STSA picture that others refer to', '0a03 d0', 2],
+  ['a fragment of a TSA picture', '6202 05 d0', 1],
+  ['an aggregate that begins with one', '6002 0003 0602d0', 1],
+  ['another slice', '0202 d0', -1],
+  ['an aggregate without a unit', '6002 0003', -1],
+])('knows with which temporal layer a receiver may begin at %s', (_what, payload, expected) => {
+  expect(read(payload)?.switchesTo).toBe(expected);
 });
 
 test('accepts publishers of the Main profile whose units arrive in decoding order', () => {

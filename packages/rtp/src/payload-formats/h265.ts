@@ -5,7 +5,16 @@ import { FORWARDED_ONLY } from './forwarded-only.js';
 import { EntryPoint, formatParameters, type PayloadFormat, type PayloadReader } from './payload-format.js';
 
 /** NAL unit types of ITU-T H.265 table 7-1, and of RFC 7798 section 4.4. */
-const UnitType = { firstIrap: 16, lastIrap: 21, vps: 32, aggregation: 48, fragment: 49 } as const;
+const UnitType = {
+  /** Pictures of a temporal layer with which a receiver may begin to get it (TSA and STSA). */
+  firstAccess: 2,
+  lastAccess: 5,
+  firstIrap: 16,
+  lastIrap: 21,
+  vps: 32,
+  aggregation: 48,
+  fragment: 49,
+} as const;
 
 /** Length of a unit's header, and of that of a packet. */
 const HEADER = 2;
@@ -16,9 +25,9 @@ const unitType = (header: number): number => (header >>> 1) & 0x3f;
 class H265Reader implements PayloadReader {
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesTo = -1;
   readonly headerLength = 0;
   temporalLayer = 0;
+  switchesTo = -1;
   entryPoint: EntryPoint = EntryPoint.no;
 
   read(view: RtpView): boolean {
@@ -29,12 +38,25 @@ class H265Reader implements PayloadReader {
     if (temporalId === 0) return false;
     this.temporalLayer = temporalId - 1;
     this.entryPoint = entryPointOf(view);
+    this.switchesTo = isAccess(view) ? this.temporalLayer : -1;
     return true;
   }
 
   write(): number {
     return 0;
   }
+}
+
+/** Returns whether the packet begins with a unit of such a picture: alone, a fragment, or the first of an aggregate. */
+function isAccess({ buffer, payloadStart, payloadEnd }: RtpView): boolean {
+  const outer = unitType(buffer[payloadStart]!);
+  let type = outer;
+  if (outer === UnitType.fragment) type = buffer[payloadStart + HEADER]! & 0x3f;
+  else if (outer === UnitType.aggregation) {
+    const first = payloadStart + HEADER + 2;
+    type = first < payloadEnd ? unitType(buffer[first]!) : outer;
+  }
+  return type >= UnitType.firstAccess && type <= UnitType.lastAccess;
 }
 
 function entryPointOf({ buffer, payloadStart, payloadEnd }: RtpView): EntryPoint {
@@ -83,7 +105,7 @@ export const H265: PayloadFormat = {
   clockRate: 90_000,
   offered: { payloadType: 104, rtxPayloadType: 105, parameters: 'level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST' },
   reordersPictures: true,
-  hasLayers: false,
+  hasLayers: true,
   hasDescriptors: false,
   obstacle,
   rank: (parameters) => (obstacle(parameters) === undefined ? 1 : 0),

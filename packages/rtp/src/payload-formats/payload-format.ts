@@ -24,7 +24,10 @@ export interface PayloadReader {
   readonly spatialLayer: number;
   /** True for the last packet of a picture's spatial layer. */
   readonly endsLayer: boolean;
-  /** Highest temporal layer that a receiver without it may begin to get with this packet; -1 if none. */
+  /**
+   * Highest temporal layer that a receiver without it may begin to get with this packet, if it can decode the packet;
+   * -1 if none.
+   */
   readonly switchesTo: number;
   /** Bytes at the start of the payload that `write` replaces. */
   readonly headerLength: number;
@@ -43,6 +46,8 @@ export interface PayloadNumbering {
   switchTo(reader: PayloadReader): void;
   /** Returns the packet's numbers for this receiver: the low 31 bits, which only the format understands. */
   map(reader: PayloadReader): number;
+  /** Leaves out a packet, with all others of its picture. */
+  drop(reader: PayloadReader): void;
 }
 
 /** One frame as its encoder produced it: an Opus packet, a picture, a key picture with its parameter sets. */

@@ -17,11 +17,15 @@ export const HAS_PICTURE_ID = 1;
 export const HAS_TL0 = 2;
 export const HAS_KEY_IDX = 4;
 
+/** Pictures left out that are remembered, for numbering late packets. */
+const LEFT_OUT_MEMORY = 64;
+
 /**
  * Continues picture id, TL0PICIDX and KEYIDX of one outbound stream at +1 whenever its source switches, and keeps the
  * gaps of loss. The picture id is always sent with 15 bits.
  */
 export class PictureNumbering implements PayloadNumbering {
+  readonly #closesGaps: boolean;
   #newestPictureId = -1;
   #newestTl0 = -1;
   #newestKeyIdx = -1;
@@ -30,9 +34,20 @@ export class PictureNumbering implements PayloadNumbering {
   #keyIdxOffset = 0;
   /** Newest input of a 7-bit source, extended to 15 bits. */
   #widened = -1;
+  /** Newest picture id of the source, sent or left out. */
+  #newestInput = -1;
+  readonly #leftOut = new Uint16Array(LEFT_OUT_MEMORY);
+  #leftOutCount = 0;
+
+  /** `closesGaps`: receivers take a gap in the picture ids for loss, so pictures left out must not make one. */
+  constructor({ closesGaps = false } = {}) {
+    this.#closesGaps = closesGaps;
+  }
 
   switchTo(reader: NumberedPicture): void {
     this.#widened = -1;
+    this.#newestInput = -1;
+    this.#leftOutCount = 0;
     if (reader.pictureId >= 0 && this.#newestPictureId >= 0) {
       this.#pictureIdOffset = this.#newestPictureId + 1 - reader.pictureId;
     }
@@ -47,7 +62,8 @@ export class PictureNumbering implements PayloadNumbering {
   map(reader: NumberedPicture): number {
     let numbers = 0;
     if (reader.pictureId >= 0) {
-      const pictureId = (this.#widen(reader) + this.#pictureIdOffset) & 0x7fff;
+      const input = this.#widen(reader) & 0x7fff;
+      const pictureId = (input + this.#offsetOf(input)) & 0x7fff;
       this.#newestPictureId = newer(this.#newestPictureId, pictureId, 15);
       numbers |= HAS_PICTURE_ID | (pictureId << 3);
     }
@@ -64,6 +80,35 @@ export class PictureNumbering implements PayloadNumbering {
     return numbers;
   }
 
+  drop(reader: NumberedPicture): void {
+    if (!this.#closesGaps || reader.pictureId < 0) return;
+    const input = this.#widen(reader) & 0x7fff;
+    if (!this.#isNewest(input)) return;
+    this.#newestInput = input;
+    this.#pictureIdOffset -= 1;
+    this.#leftOut[this.#leftOutCount % LEFT_OUT_MEMORY] = input;
+    this.#leftOutCount += 1;
+  }
+
+  /** Returns the offset of this picture id: a late one must not count the pictures left out after it. */
+  #offsetOf(input: number): number {
+    let offset = this.#pictureIdOffset;
+    if (this.#isNewest(input)) {
+      this.#newestInput = input;
+      return offset;
+    }
+    const kept = Math.min(this.#leftOutCount, LEFT_OUT_MEMORY);
+    for (let back = 1; back <= kept; back += 1) {
+      if (!isAhead(this.#leftOut[(this.#leftOutCount - back) % LEFT_OUT_MEMORY]!, input)) break;
+      offset += 1;
+    }
+    return offset;
+  }
+
+  #isNewest(input: number): boolean {
+    return this.#newestInput < 0 || isAhead(input, this.#newestInput);
+  }
+
   #widen(reader: NumberedPicture): number {
     if (reader.pictureIdBits === 15) return reader.pictureId;
     if (this.#widened < 0) {
@@ -75,6 +120,11 @@ export class PictureNumbering implements PayloadNumbering {
     if (delta > 0) this.#widened = wide;
     return wide;
   }
+}
+
+/** Returns whether one 15-bit picture id is after another. */
+function isAhead(pictureId: number, other: number): boolean {
+  return ((pictureId - other) << 17) >> 17 > 0;
 }
 
 function newer(newest: number, value: number, bits: number): number {

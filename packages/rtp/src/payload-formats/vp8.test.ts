@@ -48,6 +48,13 @@ describe('VP8 payload descriptor', () => {
     expect(short.entryPoint).toBe(EntryPoint.no);
   });
 
+  test('reads the temporal layer, and from where a receiver may begin with it', () => {
+    expect([parse('90 20 80 01').temporalLayer, parse('90 20 80 01').switchesTo]).toEqual([2, -1]);
+    expect([parse('90 20 a0 01').temporalLayer, parse('90 20 a0 01').switchesTo]).toEqual([2, 2]);
+    // A key index alone, without a layer.
+    expect([parse('90 10 a3 01').temporalLayer, parse('90 10 a3 01').switchesTo]).toEqual([0, -1]);
+  });
+
   test('treats only the first packet of the first partition as an entry point', () => {
     expect(parse('10 00').entryPoint).toBe(EntryPoint.yes);
     expect(parse('00 00').entryPoint).toBe(EntryPoint.no);
@@ -115,6 +122,46 @@ describe('mapped VP8 numbers', () => {
       [103, 12, 4],
       [104, 13, 4],
     ]);
+  });
+
+  test('closes the gaps of pictures that are left out, also for packets that come late', () => {
+    numbering = new PictureNumbering({ closesGaps: true });
+    numbering.switchTo(full(32_766, 10, 3));
+    const results = [send(full(32_766, 10, 3))];
+    numbering.drop(full(32_767, 10, 3));
+    numbering.drop(full(32_767, 10, 3));
+    results.push(send(full(0, 11, 3)));
+    numbering.drop(full(1, 11, 3));
+    numbering.drop(full(3, 11, 3));
+    // The second picture was lost.
+    results.push(send(full(4, 12, 3)), send(full(2, 11, 3)), send(full(32_766, 10, 3)), send(full(4, 12, 3)));
+    expect(results.map(([pictureId]) => pictureId)).toEqual([32_766, 32_767, 1, 0, 32_766, 1]);
+    numbering.switchTo(full(500, 50, 5));
+    expect(send(full(500, 50, 5))).toEqual([2, 13, 4]);
+  });
+
+  test('gives the pictures of the layers that flow consecutive numbers, whichever order their packets come in', () => {
+    const picture = fc.record({ isLeftOut: fc.boolean(), packets: fc.integer({ min: 1, max: 4 }), late: fc.nat(6) });
+    fc.assert(
+      fc.property(fc.nat(0x7fff), fc.array(picture, { minLength: 1, maxLength: 150 }), (first, pictures) => {
+        const packets = [{ isLeftOut: false, packets: 1, late: 0 }, ...pictures]
+          .flatMap(({ isLeftOut, packets: count, late }, i) =>
+            Array.from({ length: count }, (_, part) => ({ i, isLeftOut, at: i + (part === 1 ? late : 0) })),
+          )
+          .toSorted((a, b) => a.at - b.at || a.i - b.i);
+        const mapped = new PictureNumbering({ closesGaps: true });
+        mapped.switchTo(full(first, 0, 0));
+        const sent = new Map<number, Set<number>>();
+        for (const { i, isLeftOut } of packets) {
+          const reader = full((first + i) & 0x7fff, 0, 0);
+          if (isLeftOut) mapped.drop(reader);
+          else sent.set(i, (sent.get(i) ?? new Set()).add(written(reader, mapped.map(reader))[0]!));
+        }
+        const inOrder = [...sent].toSorted(([a], [b]) => a - b).map(([, ids]) => [...ids]);
+        expect(inOrder).toEqual(inOrder.map((_, nth) => [(first + nth) & 0x7fff]));
+      }),
+      { numRuns: fuzzRuns(1_000) },
+    );
   });
 
   test('wraps VP8 numbers at 15, 8 and 5 bits, and does not move them back for a late packet', () => {

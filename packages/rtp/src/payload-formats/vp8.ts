@@ -21,7 +21,6 @@ const MAX_PARTS = 16_384;
 export class Vp8Reader implements NumberedPicture {
   readonly spatialLayer = 0;
   readonly endsLayer = false;
-  readonly switchesTo = -1;
   /** Bytes of the descriptor. */
   headerLength = 0;
   /** The first byte (X, N, S, PID) and the extension byte (I, L, T, K), which is 0 if absent. */
@@ -41,6 +40,11 @@ export class Vp8Reader implements NumberedPicture {
 
   get temporalLayer(): number {
     return this.hasTid ? this.layerByte >>> 6 : 0;
+  }
+
+  /** Y: the picture refers to the base layer only. */
+  get switchesTo(): number {
+    return this.hasTid && (this.layerByte & 0x20) !== 0 ? this.layerByte >>> 6 : -1;
   }
 
   get keyIdx(): number {
@@ -216,12 +220,12 @@ export const VP8: PayloadFormat = {
   onRequest: false,
   offered: { payloadType: 96, rtxPayloadType: 97, parameters: '' },
   reordersPictures: false,
-  hasLayers: false,
+  hasLayers: true,
   hasDescriptors: false,
   obstacle: () => undefined,
   rank: () => 0,
   createReader: () => new Vp8Reader(),
-  createNumbering: () => new PictureNumbering(),
+  createNumbering: () => new PictureNumbering({ closesGaps: true }),
   createAssembler: () => new Vp8Assembler(),
   createAnnouncedParts: () => undefined,
   packetise,

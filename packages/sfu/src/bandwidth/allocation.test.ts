@@ -239,6 +239,70 @@ describe('bandwidth allocation', () => {
     }
   });
 
+  describe('with temporal layers', () => {
+    const REDUCED = { l: [90_000, 60_000], m: [300_000, 200_000], h: [900_000, 600_000] };
+    const layered = (over: Partial<AllocationSlot<string>> = {}) =>
+      slot('a', { wanted: 'h', reducedBps: REDUCED, sendingBps: 1_500_000, ...over });
+    /** Returns what is granted on links that become narrower, each with 10 s in which nothing more is sent. */
+    function grantsAt(...links: number[]): number[] {
+      const allocation = new BandwidthAllocation<string>();
+      let sendingBps = 1_500_000;
+      return links.map((estimateBps, i) => {
+        const slots = [layered({ sendingBps })];
+        const { grants } = allocation.update({ estimateBps, fixedBps: 0, slots, nowMs: i * 10_000 });
+        sendingBps = Math.round(grants.get('a')! / 1_100) * 1_000;
+        return sendingBps;
+      });
+    }
+
+    test('leaves out one layer before it chooses a lower variant, and all of the lowest', () => {
+      expect(grantsAt(1_100_000, 600_000, 350_000, 170_000, 100_000, 70_000, 10_000)).toEqual([
+        900_000, 500_000, 300_000, 150_000, 90_000, 60_000, 60_000,
+      ]);
+    });
+
+    test('raises to the best that fits of the next variant, and probes for it in steps', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const low = layered({ wanted: 'l', fewer: 2, sendingBps: 60_000 });
+      allocation.update({ estimateBps: 10_000, fixedBps: 0, slots: [layered()], nowMs: 0 });
+      const update = (estimateBps: number, nowMs: number, slots = [low]) =>
+        allocation.update({ estimateBps, fixedBps: 0, slots, nowMs });
+      const asked = update(65_000, 10_000);
+      expect(asked.grants.get('a')).toBe(66_000);
+      expect(asked.probeBps).toBe(265_000);
+      expect(update(400_000, 11_000).grants.get('a')).toBe(330_000);
+      const middle = [layered({ wanted: 'm', fewer: 1, sendingBps: 300_000 })];
+      expect(update(1_700_000, 12_000, middle).grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
+    });
+
+    test('skips a variant that costs more than a better one with fewer pictures per second', () => {
+      const cheap = { ...REDUCED, h: [400_000, 200_000] };
+      const allocation = new BandwidthAllocation<string>();
+      const slots = [layered({ reducedBps: cheap })];
+      const { grants } = allocation.update({ estimateBps: 600_000, fixedBps: 0, slots, nowMs: 0 });
+      expect(grants.get('a')).toBe(440_001);
+    });
+
+    test('takes a lower variant when the layers end that were left out', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const update = (slots: AllocationSlot<string>[], nowMs: number): number | undefined =>
+        allocation.update({ estimateBps: 1_100_000, fixedBps: 0, slots, nowMs }).grants.get('a');
+      expect(update([layered()], 0)).toBe(990_001);
+      expect(update([slot('a', { wanted: 'h', sendingBps: 1_500_000 })], 200)).toBe(550_000);
+    });
+
+    test('keeps a target that is lowered for a while', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const update = (target: 'm' | 'h', nowMs: number): number | undefined =>
+        allocation
+          .update({ estimateBps: 2_000_000, fixedBps: 0, slots: [layered({ target, sendingBps: 0 })], nowMs })
+          .grants.get('a');
+      update('h', 0);
+      update('m', 200);
+      expect(update('h', 400)).toBeGreaterThanOrEqual(1_650_000);
+    });
+  });
+
   test('forgets removed slots', () => {
     const allocation = new BandwidthAllocation<string>();
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });

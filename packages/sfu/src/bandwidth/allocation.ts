@@ -1,6 +1,7 @@
 import type { Variant } from '../media-engine.js';
 import { FIT_MARGIN } from '../variants/variant-selection.js';
-import { VARIANTS, variantIndex, type PerVariant } from '../variants/variants.js';
+import { VARIANTS, variantIndex, type VariantCosts } from '../variants/variants.js';
+import { highestRung, type Ladder, ladderOf, lowestRung, rungOf, variantOf } from './rungs.js';
 
 /** Overuse: the estimate is below this share of the sending rate. */
 const OVERUSE = 0.8;
@@ -12,6 +13,14 @@ const SHORT = 0.95;
 const SHORT_FOR_MS = 2_000;
 /** A probe exceeds the needed rate by this factor, so that the next variant is certain to fit. */
 const PROBE_MARGIN = 1.15;
+/**
+ * A probe towards several rungs reaches this many times the estimate, or this far above it: steps between rungs are
+ * small, so what is sent may nearly fill the link, and its queue drains slowly. Once a probe has found more, the next
+ * one reaches further.
+ */
+const PROBE_REACH = 2;
+const PROBE_REACH_BPS = 200_000;
+const PROBE_REACH_FURTHER = 4;
 /** A step up that is reverted within this time counts as failed, ms. */
 const TRIAL_MS = 10_000;
 /** Pause after a failed step up, doubled with each consecutive failure, ms. */
@@ -21,18 +30,18 @@ const HOLD_OFF_MAX_MS = 120_000;
 const CLEARLY_MORE = 1.5;
 /** Pause after a step down, in which the link's queue drains, ms. */
 const DRAIN_MS = 2_000;
-/** Time between two steps up, in which the first one shows its effect, ms. */
+/** Time after a step up to another variant and to more layers of one, in which it shows its effect, ms. */
 const STEP_MS = 1_000;
+const SMALL_STEP_MS = 400;
 
-/** One simulcast track on its way to one client. */
-export interface AllocationSlot<K> {
+/** One track on its way to one client, of which it may get a part. */
+export interface AllocationSlot<K> extends VariantCosts {
   key: K;
   target: Variant;
   /** Variant that is flowing or awaited. */
   wanted: Variant | undefined;
-  /** Active variants. */
-  active: PerVariant<boolean>;
-  bitratesBps: PerVariant<number>;
+  /** Number of its temporal layers that are left out; default none. */
+  fewer?: number;
   /** False during the first 500 ms of media, while the slot keeps what it has. */
   negotiable: boolean;
   /** True for a slot that has had a grant before, even if it was removed in between. */
@@ -58,15 +67,24 @@ interface AllocationResult<K> {
   probeBps?: number;
 }
 
+/** A slot with its steps of quality. */
+interface Contender<K> extends AllocationSlot<K> {
+  ladder: Ladder;
+  /** The step that it should have: all of its target or, while its publisher does not send that, of the best one. */
+  goal: number;
+}
+
 /**
- * Divides the estimate of one client among its simulcast slots. Slots go down one variant at a time when more is sent
- * than the estimate allows, and up one at a time when the next variant fits. Each failed step up lengthens the wait
- * before the next attempt, so that a narrow link does not oscillate. A probe that shows a wider link ends the wait.
+ * Divides the estimate of one client among its slots. Slots go down one rung at a time, a temporal layer or a variant,
+ * when more is sent than the estimate allows, and up at most one variant at a time when it fits. Each failed step up
+ * lengthens the wait before the next attempt, so that a narrow link does not oscillate. A probe that shows a wider link
+ * ends the wait.
  */
 export class BandwidthAllocation<K> {
-  /** Highest variant each slot may take. */
-  readonly #ceilings = new Map<K, Variant>();
+  /** Highest rung each slot may take. */
+  readonly #ceilings = new Map<K, number>();
   #lastRaiseMs = Number.NEGATIVE_INFINITY;
+  #nextRaiseMs = Number.NEGATIVE_INFINITY;
   /** When the estimate last fell below the sending rate, if it still is. */
   #shortSinceMs: number | undefined;
   #holdOffMs = HOLD_OFF_MS;
@@ -81,26 +99,23 @@ export class BandwidthAllocation<K> {
   #nextSlot = 0;
 
   update(input: AllocationInput<K>): AllocationResult<K> {
-    const { estimateBps, slots } = input;
-    this.#forgetAbsent(slots);
-    if (estimateBps === undefined) return { grants: new Map(slots.map((slot) => [slot.key, Infinity])) };
+    const { estimateBps } = input;
+    this.#forgetAbsent(input.slots);
+    if (estimateBps === undefined) return { grants: new Map(input.slots.map((slot) => [slot.key, Infinity])) };
 
-    for (const slot of slots) {
-      const ceiling = this.#ceilings.get(slot.key);
-      if (ceiling === undefined) this.#ceilings.set(slot.key, firstCeiling(slot));
-      else if (replacesTarget(slot, ceiling)) this.#ceilings.set(slot.key, slot.wanted);
-    }
+    const slots = input.slots.map(contender);
+    for (const slot of slots) this.#ceilings.set(slot.key, ceilingOf(slot, this.#ceilings.get(slot.key)));
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
     let probeBps: number | undefined;
     if (estimateBps >= SHORT * sending) this.#shortSinceMs = undefined;
     else this.#shortSinceMs ??= input.nowMs;
     const isShort = this.#shortSinceMs !== undefined && input.nowMs - this.#shortSinceMs >= SHORT_FOR_MS;
     const isOverused = estimateBps < OVERUSE * sending;
-    const hasStepped = (isShort || isOverused) && this.#lower(input, estimateBps);
+    const hasStepped = (isShort || isOverused) && this.#lower(input, slots, estimateBps);
     // A link that just carries the lowest variants may carry more.
-    if (!hasStepped && !isOverused) probeBps = this.#raise(input, estimateBps, sending);
+    if (!hasStepped && !isOverused) probeBps = this.#raise(input, slots, sending);
 
-    const grants = this.#grants(input, estimateBps);
+    const grants = this.#grants(slots, estimateBps - input.fixedBps);
     return probeBps === undefined ? { grants } : { grants, probeBps };
   }
 
@@ -111,18 +126,18 @@ export class BandwidthAllocation<K> {
   }
 
   /** Steps slots down, the costliest first, until the rest fits. Returns false if none can step. */
-  #lower({ fixedBps, slots, nowMs }: AllocationInput<K>, estimateBps: number): boolean {
+  #lower({ fixedBps, nowMs }: AllocationInput<K>, slots: readonly Contender<K>[], estimateBps: number): boolean {
     let stepped = false;
     for (;;) {
       const total = fixedBps + sum(slots, (slot) => this.#need(slot));
       if (total <= estimateBps) break;
-      let worst: AllocationSlot<K> | undefined;
+      let worst: Contender<K> | undefined;
       for (const slot of slots) {
-        if (!slot.negotiable || this.#lowerVariant(slot) === undefined) continue;
+        if (!slot.negotiable || this.#lowerRung(slot) === undefined) continue;
         if (worst === undefined || this.#need(slot) > this.#need(worst)) worst = slot;
       }
       if (worst === undefined) break;
-      this.#ceilings.set(worst.key, this.#lowerVariant(worst)!);
+      this.#ceilings.set(worst.key, this.#lowerRung(worst)!);
       stepped = true;
     }
     if (!stepped) return false;
@@ -135,12 +150,12 @@ export class BandwidthAllocation<K> {
   }
 
   /**
-   * Raises the next slot in turn whose next variant fits; otherwise returns the rate at which the first one would fit.
-   * Skips a slot whose next variant does not fit, because it may never fit.
+   * Raises the next slot in turn for which more fits, at most by one variant; otherwise returns the rate at which the
+   * first one would get that. Skips a slot whose next variant does not fit, because it may never fit.
    */
   #raise(
-    { slots, provenBps = 0, nowMs }: AllocationInput<K>,
-    estimateBps: number,
+    { estimateBps = 0, provenBps = 0, nowMs }: AllocationInput<K>,
+    slots: readonly Contender<K>[],
     sending: number,
   ): number | undefined {
     const isHeld = nowMs < this.#holdUntilMs;
@@ -150,19 +165,29 @@ export class BandwidthAllocation<K> {
     let asked: number | undefined;
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[(this.#nextSlot + i) % slots.length]!;
-      const next = this.#higherVariant(slot);
-      if (next === undefined) continue;
-      const required = sending - slot.sendingBps + slot.bitratesBps[next] * FIT_MARGIN;
-      if (required > limitBps) {
-        asked ??= Math.max(required, neededBps) * PROBE_MARGIN;
+      const ceiling = this.#ceilings.get(slot.key)!;
+      const top = nextTop(slot, ceiling);
+      if (top === undefined) continue;
+      const requiredFor = (rung: number): number => sending - slot.sendingBps + slot.ladder[rung]! * FIT_MARGIN;
+      let next: number | undefined = top;
+      while (next !== undefined && next > ceiling && requiredFor(next) > limitBps) {
+        next = highestRung(slot.ladder, next - 1);
+      }
+      if (next === undefined || next <= ceiling) {
+        const isNext = lowestRung(slot.ladder, ceiling + 1) === top;
+        const reach = (provenBps > 0 ? PROBE_REACH_FURTHER : PROBE_REACH) * estimateBps;
+        const reachBps = Math.max(reach, estimateBps + PROBE_REACH_BPS);
+        const wantedBps = Math.max(requiredFor(top), neededBps) * PROBE_MARGIN;
+        asked ??= isNext ? wantedBps : Math.min(wantedBps, reachBps);
         continue;
       }
       // Take one step at a time and wait for its effect.
-      if (nowMs - this.#lastRaiseMs < STEP_MS) return undefined;
+      if (nowMs < this.#nextRaiseMs) return undefined;
       this.#ceilings.set(slot.key, next);
       this.#lastRaiseMs = nowMs;
+      this.#nextRaiseMs = nowMs + (variantOf(next) === variantOf(ceiling) ? SMALL_STEP_MS : STEP_MS);
       this.#isEarly = isHeld;
-      this.#expectedBps = Math.min(estimateBps, 2 * required);
+      this.#expectedBps = Math.min(estimateBps, 2 * requiredFor(next));
       this.#holdUntilMs = nowMs;
       this.#nextSlot = (this.#nextSlot + i + 1) % slots.length;
       return undefined;
@@ -170,65 +195,67 @@ export class BandwidthAllocation<K> {
     return asked;
   }
 
-  #grants({ fixedBps, slots }: AllocationInput<K>, estimateBps: number): Map<K, number> {
+  #grants(slots: readonly Contender<K>[], availableBps: number): Map<K, number> {
     const grants = new Map<K, number>();
-    const spare = Math.max(
-      0,
-      estimateBps - fixedBps - sum(slots, (slot) => Math.max(this.#need(slot), slot.sendingBps)),
-    );
+    const spare = Math.max(0, availableBps - sum(slots, (slot) => Math.max(this.#need(slot), slot.sendingBps)));
     for (const slot of slots) {
       const ceiling = this.#ceilings.get(slot.key)!;
+      const bps = slot.ladder[ceiling] ?? slot.bitratesBps[variantOf(ceiling)];
       // A slot at its target may use the spare rate immediately when another variant has to replace the target.
-      const atTop = variantIndex(ceiling) >= variantIndex(goalOf(slot));
-      const need = Math.ceil(slot.bitratesBps[ceiling] * FIT_MARGIN);
+      const atTop = ceiling >= slot.goal;
+      const need = Math.ceil(bps * FIT_MARGIN);
       grants.set(slot.key, slot.negotiable ? need + (atTop ? spare : 0) : Infinity);
     }
     return grants;
   }
 
-  #need(slot: AllocationSlot<K>): number {
-    const variant = slot.negotiable ? highest(slot, this.#ceilings.get(slot.key)!) : slot.wanted;
-    return variant === undefined ? 0 : slot.bitratesBps[variant] * FIT_MARGIN;
+  #need(slot: Contender<K>): number {
+    const { negotiable, ladder, wanted, fewer, bitratesBps } = slot;
+    if (!negotiable) {
+      return wanted === undefined ? 0 : (ladder[rungOf(wanted, fewer)] ?? bitratesBps[wanted]) * FIT_MARGIN;
+    }
+    const rung = highestRung(ladder, this.#ceilings.get(slot.key)!);
+    return rung === undefined ? 0 : ladder[rung]! * FIT_MARGIN;
   }
 
-  #lowerVariant(slot: AllocationSlot<K>): Variant | undefined {
-    const ceiling = highest(slot, this.#ceilings.get(slot.key)!);
-    if (ceiling === undefined) return undefined;
-    return VARIANTS.findLast((variant) => variantIndex(variant) < variantIndex(ceiling) && slot.active[variant]);
-  }
-
-  #higherVariant(slot: AllocationSlot<K>): Variant | undefined {
-    const ceiling = variantIndex(this.#ceilings.get(slot.key)!);
-    return VARIANTS.find(
-      (variant) =>
-        variantIndex(variant) > ceiling && variantIndex(variant) <= variantIndex(goalOf(slot)) && slot.active[variant],
-    );
+  #lowerRung({ key, ladder }: Contender<K>): number | undefined {
+    const ceiling = highestRung(ladder, this.#ceilings.get(key)!);
+    return ceiling === undefined ? undefined : highestRung(ladder, ceiling - 1);
   }
 }
 
-/**
- * Returns the variant a slot should have: its target or, while its publisher does not send that, the best available.
- */
-function goalOf<K>(slot: AllocationSlot<K>): Variant {
-  return slot.active[slot.target] ? slot.target : (highest(slot, 'h') ?? slot.target);
+function contender<K>(slot: AllocationSlot<K>): Contender<K> {
+  const { active, target } = slot;
+  const best = active[target] ? target : (VARIANTS.findLast((variant) => active[variant]) ?? target);
+  return { ...slot, ladder: ladderOf(slot, best), goal: rungOf(best) };
 }
 
-/** Returns whether the selection has replaced an inactive target with a variant above the ceiling. */
-function replacesTarget<K>(slot: AllocationSlot<K>, ceiling: Variant): slot is AllocationSlot<K> & { wanted: Variant } {
-  const { active, target, wanted } = slot;
-  return wanted !== undefined && !active[target] && active[wanted] && variantIndex(wanted) > variantIndex(ceiling);
+/** Returns the ceiling of a slot from the one it had. */
+function ceilingOf<K>(slot: Contender<K>, before: number | undefined): number {
+  const { active, target, wanted, fewer, ladder, goal } = slot;
+  if (before === undefined) return firstCeiling(slot);
+  // The selection has replaced an inactive target with a variant above the ceiling.
+  const isReplaced = wanted !== undefined && !active[target] && active[wanted];
+  if (isReplaced && variantIndex(wanted) > variantIndex(variantOf(before))) return rungOf(wanted, fewer);
+  // The ceiling of a variant that may come back stays; a rung whose temporal layers have ended is gone.
+  const isGone = before <= goal && active[variantOf(before)] && ladder[before] === undefined;
+  return isGone ? (highestRung(ladder, before) ?? before) : before;
 }
 
 /** A new slot starts at its goal; a returning one at what it has. */
-function firstCeiling<K>(slot: AllocationSlot<K>): Variant {
-  const goal = goalOf(slot);
-  const { wanted = goal, isBack = false } = slot;
-  const limit = isBack && variantIndex(wanted) < variantIndex(goal) ? wanted : goal;
-  return highest(slot, limit) ?? limit;
+function firstCeiling<K>({ goal, wanted, fewer, isBack = false, ladder }: Contender<K>): number {
+  const had = wanted === undefined ? goal : rungOf(wanted, fewer);
+  const limit = isBack ? Math.min(had, goal) : goal;
+  return highestRung(ladder, limit) ?? limit;
 }
 
-function highest<K>(slot: AllocationSlot<K>, limit: Variant): Variant | undefined {
-  return VARIANTS.findLast((variant) => variantIndex(variant) <= variantIndex(limit) && slot.active[variant]);
+/** Returns the highest rung of the next variant above the ceiling, or of the ceiling's own; undefined at the goal. */
+function nextTop<K>({ active, ladder, goal }: Contender<K>, ceiling: number): number | undefined {
+  const above = VARIANTS.find(
+    (variant) => active[variant] && variantIndex(variant) > variantIndex(variantOf(ceiling)) && rungOf(variant) <= goal,
+  );
+  const top = highestRung(ladder, above === undefined ? goal : rungOf(above));
+  return top === undefined || top <= ceiling ? undefined : top;
 }
 
 function sum<T>(values: readonly T[], of: (value: T) => number): number {

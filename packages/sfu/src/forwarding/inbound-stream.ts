@@ -119,7 +119,7 @@ export class InboundStream {
   /** Follows the sender's numbers; all other numbers are ours. */
   readonly unwrapper = new SequenceUnwrapper();
   announced: AnnouncedParts | undefined;
-  /** Absent if subscribers get the whole stream. */
+  /** Absent if subscribers always get the whole stream. */
   readonly layers: LayerRates | undefined;
   /** Present once packets may be inserted: then our sequence numbers differ from the sender's. */
   inserted: InsertedPackets | undefined;

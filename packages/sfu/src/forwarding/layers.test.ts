@@ -107,7 +107,7 @@ describe('a viewer of a VP9 stream with three sizes', () => {
 
   test('gets the sizes that fit on a narrow link, and the largest again once the link is wide', () => {
     const viewer = join();
-    const link = narrow(viewer, 300_000);
+    const link = narrow(viewer, 200_000);
     publish(20, (nowMs) => link.tick(nowMs));
     link.shown.clear();
     link.lost = 0;
@@ -121,6 +121,21 @@ describe('a viewer of a VP9 stream with three sizes', () => {
 
     expect(widen(link)).toBeLessThanOrEqual(5_000);
     expect(flowing()).toMatchObject({ layers: { ...layers, spatial: 2, temporal: 2 }, reason: 'other' });
+  });
+
+  test('gets a larger size with fewer pictures per second before a smaller one', () => {
+    const viewer = join();
+    const link = narrow(viewer, 300_000);
+    publish(20, (nowMs) => link.tick(nowMs));
+    link.shown.clear();
+    link.lost = 0;
+    publish(40, (nowMs) => link.tick(nowMs));
+    expect(link.shown.get(0)).toBeGreaterThan(550);
+    expect(link.shown.get(1)).toBeGreaterThan(550);
+    expect(link.shown.get(2)).toBeUndefined();
+    expect(link.lost).toBe(0);
+    const { layers } = world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
+    expect(layers).toMatchObject({ spatial: 1, temporal: 1 });
   });
 
   test.each([
@@ -143,7 +158,7 @@ describe('a viewer of a VP9 stream with three sizes', () => {
   test('sees complete pictures without gaps in their packets, whichever layers it gets', () => {
     const viewer = join();
     const seen: SeenPacket[] = [];
-    const link = new NarrowClient(viewer, 300_000);
+    const link = new NarrowClient(viewer, 200_000);
     publish(20, (nowMs) => link.tick(nowMs));
     link.lost = 0;
     link.markOf = (packet) => seen.push(packet);
@@ -239,7 +254,7 @@ describe('a viewer of an AV1 stream with two sizes', () => {
 
   test('gets the size that fits on a narrow link with its descriptors, and the larger one once the link is wide', () => {
     const seen: SeenPacket[] = [];
-    const link = new NarrowClient(viewer, 200_000);
+    const link = new NarrowClient(viewer, 130_000);
     publishAv1(10, (nowMs) => link.tick(nowMs));
     link.markOf = (packet) => seen.push(packet);
     publishAv1(5, (nowMs) => link.tick(nowMs));

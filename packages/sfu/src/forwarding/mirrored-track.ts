@@ -69,7 +69,7 @@ export class MirroredTrack extends PublishedTrack {
     this.#begin(state);
     this.params = mirrored(state);
     this.bitrates = state.bitrates;
-    for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
+    this.bitratesChanged();
     this.setBlocked(state.blocked, nowMs);
     this.setMuted(state.muted, nowMs);
     for (const variant of VARIANTS) {
@@ -133,6 +133,7 @@ export class MirroredTrack extends PublishedTrack {
   /** Requests the variants that have to cross from now on, if those have changed. */
   #look(nowMs: number): void {
     this.#lookAtMs = nowMs + LOOK_MS;
+    if (this.simulcast) this.bitratesChanged();
     const needed = this.#neededAtMs;
     for (const slot of this.slots) {
       const { paused, current } = slot.selection;

@@ -458,15 +458,17 @@ function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<Outb
   const { selection, layerRates: rates } = slot;
   const { sendingBps } = slot;
   const common = { key: slot, target: selection.target, negotiable: slot.isNegotiable(nowMs), sendingBps };
-  if (rates !== undefined) {
-    const active = { l: true, m: true, h: true };
-    return { ...common, wanted: slot.layers.rung(rates), active, bitratesBps: rates.ladder() };
+  if (rates !== undefined && !slot.isSimulcast) {
+    return { ...common, ...rates.costs(), wanted: slot.layers.variant(rates), fewer: slot.layers.fewer(rates) };
   }
+  const { bitrates, reducedBps } = slot.track!;
   return {
     ...common,
     wanted: selection.wanted,
+    fewer: rates === undefined ? 0 : slot.layers.fewer(rates),
     active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
-    bitratesBps: slot.track!.bitrates,
+    bitratesBps: bitrates,
+    reducedBps,
     isBack: Number.isFinite(selection.allocationBps),
   };
 }

@@ -12,6 +12,7 @@ import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
 import { ALL_LAYERS, type LayerRates } from '../variants/layer-rates.js';
 import { LayerSelection } from '../variants/layer-selection.js';
+import { layersToLeaveOut } from '../variants/reduced-bitrates.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { wireReason } from '../variants/variants.js';
 import type { MediaContext } from '../context.js';
@@ -222,12 +223,22 @@ export class OutboundTrack implements TrackSubscriber {
   /** Takes the slot's share of the bandwidth, bits per second; `Infinity` if there is no limit. Called repeatedly. */
   setAllocation(bps: number, nowMs: number): void {
     const rates = this.layerRates;
-    if (rates === undefined) {
+    if (rates === undefined || this.isSimulcast) {
       this.selection.setAllocation(bps);
-      return this.selectionChanged();
+      this.selectionChanged();
     }
-    this.layers.setAllocation(bps, rates);
-    if (this.layers.wantsKeyframe(rates)) this.track?.requestKeyframe(this.source!.variant, nowMs);
+    if (rates === undefined) return;
+    if (this.isSimulcast) this.#leaveOutLayers(rates);
+    else this.layers.setAllocation(bps, rates);
+    if (this.layers.wantsKeyframe(rates, nowMs)) this.track?.requestKeyframe(this.source!.variant, nowMs);
+  }
+
+  /** Leaves out temporal layers of the flowing variant that do not fit. */
+  #leaveOutLayers(rates: LayerRates): void {
+    const { bitrates, reducedBps } = this.track!;
+    const { variant } = this.source!;
+    const { allocationBps } = this.selection;
+    this.layers.leaveOut(layersToLeaveOut(allocationBps, bitrates[variant], reducedBps[variant]), rates);
   }
 
   /**
@@ -250,6 +261,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
     this.#payloads?.switchTo(stream.payload);
     this.layers.reset();
+    if (this.isSimulcast && stream.layers !== undefined) this.#leaveOutLayers(stream.layers);
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
     stream.addSubscriber(this);
@@ -295,7 +307,10 @@ export class OutboundTrack implements TrackSubscriber {
     const source = this.source!;
     let { marker } = view;
     if (source.layers?.isLayered === true) {
-      if (!this.layers.takes(payload, view.timestamp, sequence === source.newest)) return mapper.drop(sequence);
+      if (!this.layers.takes(payload, view.timestamp, sequence === source.newest)) {
+        this.#payloads?.drop(payload);
+        return mapper.drop(sequence) ? undefined : this.#fillGap(view, sequence, nowMs);
+      }
       marker ||= this.layers.endsPicture(payload);
     }
     if (!mapper.map(sequence, view.timestamp, nowMs)) return;
@@ -349,6 +364,25 @@ export class OutboundTrack implements TrackSubscriber {
       this.#lastKeyframeMs = nowMs;
       this.keyframes++;
     }
+  }
+
+  /**
+   * Sends an empty packet in place of one that is left out and comes late, when packets after it have been sent. The
+   * receiver would wait for its number; where pictures have no numbers, until the next key picture.
+   */
+  #fillGap(view: RtpView, sequence: number, nowMs: number): void {
+    const { numbering, receiver } = this;
+    const { mapper } = numbering;
+    const { sealer } = this.#context;
+    if (!mapper.map(sequence, view.timestamp, nowMs)) return;
+    const at = sealer.reserve();
+    if (at < 0 || this.#stream === undefined) return;
+    const header = this.#known ? this.#plainHeader : this.#fullHeader;
+    const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
+    const length = header.write(sealer.arena, at, false, mapper.sequence, mapper.timestamp, transportSequence);
+    if (!sealer.commit(this.#stream, length, 0, view.payloadLength, mapper.sequence)) return;
+    receiver.packetSent(length, transportSequence >= 0, nowMs);
+    numbering.packetsSent++;
   }
 
   /** Resends the packet that was sent under this 16-bit number. */

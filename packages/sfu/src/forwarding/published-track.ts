@@ -8,13 +8,14 @@ import {
 } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, RtpDropCause, Variant } from '../media-engine.js';
 import { highestWanted, LayerDemand } from '../variants/layer-demand.js';
+import { leastBitrates, NOT_REDUCED, reducedBitrates } from '../variants/reduced-bitrates.js';
 import { VariantActivity } from '../variants/variant-activity.js';
-import { bitratesOf, type PerVariant, VARIANTS, variantIndex } from '../variants/variants.js';
+import { bitratesOf, type PerVariant, type ReducedBitrates, VARIANTS, variantIndex } from '../variants/variants.js';
 import type { Backlog } from '../backlog.js';
 import type { MediaContext } from '../context.js';
 import { InboundStream, type PacketCrossing, type TrackSubscriber } from './inbound-stream.js';
 import { PictureFaults } from './picture-faults.js';
-import { mediaOf, TrackSilence } from './track-silence.js';
+import { TrackSilence } from './track-silence.js';
 
 /** How long to wait for a target variant after the first media, ms. */
 const SETTLE_MS = 500;
@@ -27,10 +28,6 @@ const FIXED_HEADER = 12;
  * Minimum time between two insertions, ms: every viewer gets the inserted packets, however little the publisher sends.
  */
 const INSERT_INTERVAL_MS = 100;
-/** Interval of the checks for missing media, ms. */
-const LOOK_MS = 250;
-/** Time without a picture after which a video track counts as stalled, ms. */
-const STALLED_MS = 3000;
 
 /** How many packets a retransmission may be ahead of the media: the end of a burst that was lost. */
 const MAX_RTX_LEAD = 32;
@@ -68,16 +65,15 @@ export class PublishedTrack {
    * it from the picture size and send up to twice what a client library announces.
    */
   bitrates: PerVariant<number>;
+  /** The same without temporal layers, of a simulcast track. */
+  reducedBps: ReducedBitrates = NOT_REDUCED;
   muted = false;
   /** True if nothing of the track is forwarded, whatever its publisher sends. */
   blocked = false;
   /** Rises with each change that other workers must know. */
   version = 0;
 
-  readonly #silence = new TrackSilence();
-  #silentMs = 0;
-  #stalled = false;
-  #lookedAtMs = -Infinity;
+  readonly #silence: TrackSilence;
   readonly #voice: VoiceActivity | undefined;
   readonly #format: PayloadFormat;
   #firstMediaMs = -1;
@@ -96,6 +92,7 @@ export class PublishedTrack {
     this.#context = context;
     this.simulcast = params.rids.length > 0;
     this.bitrates = bitratesOf(params.bitratesBps);
+    this.#silence = new TrackSilence(params.kind);
     this.#format = payloadFormat(params.codec.name);
     this.#voice = params.kind === 'audio' ? new VoiceActivity() : undefined;
   }
@@ -124,7 +121,7 @@ export class PublishedTrack {
       kind: this.params.kind,
       clockRate: this.params.codec.clockRate,
       format: this.#format,
-      mayBeLayered: this.#format.hasLayers && !this.simulcast,
+      mayBeLayered: this.#format.hasLayers,
       ssrc,
       descriptorId: this.params.extensions.dependencies,
       id: this.#nextStreamId,
@@ -331,7 +328,7 @@ export class PublishedTrack {
 
   addSlot(slot: TrackSubscriber): void {
     this.slots.add(slot);
-    slot.selection.setBitrates(this.bitrates);
+    slot.selection.setBitrates(leastBitrates(this.bitrates, this.reducedBps));
     if (!this.simulcast) slot.selection.setTarget('h');
     slot.selection.setMuted(this.muted || this.blocked);
     for (const variant of VARIANTS) if (this.isAvailable(variant)) slot.selection.variantActive(variant);
@@ -374,7 +371,16 @@ export class PublishedTrack {
       this.bitrates[stream.variant] = Math.max(this.bitrates[stream.variant], Math.round(stream.measuredBps));
     }
     if (this.bitrates.l !== l || this.bitrates.m !== m || this.bitrates.h !== h) this.version++;
-    for (const slot of this.slots) slot.selection.setBitrates(this.bitrates);
+    this.bitratesChanged();
+  }
+
+  /** Must be called after a change of the bitrates, and from time to time, since the shares of layers change. */
+  protected bitratesChanged(): void {
+    const reduced = (variant: Variant): readonly number[] =>
+      reducedBitrates(this.bitrates[variant], this.stream(variant)?.layers);
+    if (this.simulcast) this.reducedBps = { l: reduced('l'), m: reduced('m'), h: reduced('h') };
+    const least = leastBitrates(this.bitrates, this.reducedBps);
+    for (const slot of this.slots) slot.selection.setBitrates(least);
   }
 
   #measure(nowMs: number): void {
@@ -429,7 +435,7 @@ export class PublishedTrack {
   /** Runs the timers of the track. Called about every 20 ms. */
   tick(nowMs: number): void {
     if (this.#voice?.tick(nowMs)) this.#voiceChanged();
-    if (nowMs - this.#lookedAtMs >= LOOK_MS) this.#lookForMedia(nowMs);
+    if (this.#silence.isDue(nowMs)) this.#lookForMedia(nowMs);
     if (this.params.kind !== 'video') return;
     for (const stream of this.streams) {
       if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
@@ -456,18 +462,14 @@ export class PublishedTrack {
 
   /** Time without media as of the last check; 0 while no media is expected. */
   get silentMs(): number {
-    return this.#silentMs;
+    return this.#silence.silentMs;
   }
 
   #lookForMedia(nowMs: number): void {
-    this.#lookedAtMs = nowMs;
-    const { kind, still, fallback } = this.params;
+    const { still, fallback } = this.params;
     const excused = this.muted || this.blocked || still === true || fallback === true || this.#demand.isUnneeded(0);
-    this.#silentMs = this.#silence.look(mediaOf(this.streams, kind), excused, nowMs);
-    const stalled = this.params.kind === 'video' && this.#silentMs >= STALLED_MS;
-    if (stalled === this.#stalled) return;
-    this.#stalled = stalled;
-    this.owner.emit({ type: 'trackStalled', trackId: this.trackId, stalled });
+    const stalled = this.#silence.look(this.streams, excused, nowMs);
+    if (stalled !== undefined) this.owner.emit({ type: 'trackStalled', trackId: this.trackId, stalled });
   }
 
   #checkActivity(nowMs: number): void {

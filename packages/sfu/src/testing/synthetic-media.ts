@@ -96,11 +96,21 @@ export class SyntheticSource {
     this.mark = options.ssrc & 0xff;
   }
 
-  /** Returns the packets of one VP8 frame. `elapsedMs`: time since the previous frame. */
-  vp8Frame({ key = false, packets = 2, size = 100, elapsedMs = 33 } = {}): Buffer[] {
+  /**
+   * Returns the packets of one VP8 frame. `elapsedMs`: time since the previous frame. `synchronises`: it refers to the
+   * base layer only.
+   */
+  vp8Frame({
+    key = false,
+    packets = 2,
+    size = 100,
+    elapsedMs = 33,
+    temporal = 0,
+    synchronises = false,
+  } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     this.pictureId = (this.pictureId + 1) & 0x7fff;
-    this.tl0 = (this.tl0 + 1) & 0xff;
+    if (temporal === 0) this.tl0 = (this.tl0 + 1) & 0xff;
     if (key) this.keyIdx = (this.keyIdx + 1) & 0x1f;
     return Array.from({ length: packets }, (_, i) => {
       const descriptor = Buffer.from([
@@ -109,7 +119,7 @@ export class SyntheticSource {
         0x80 | (this.pictureId >>> 8),
         this.pictureId & 0xff,
         this.tl0,
-        this.keyIdx,
+        (temporal << 6) | (synchronises ? 0x20 : 0) | this.keyIdx,
       ]);
       const payload = Buffer.alloc(size, this.mark);
       if (i === 0) payload[0] = key ? 0 : 1;
@@ -157,11 +167,14 @@ export class SyntheticSource {
     });
   }
 
-  /** Returns one H.264 frame: a parameter set packet and an IDR slice for a key frame, otherwise one slice. */
-  h264Frame({ key = false, elapsedMs = 33, size = 100 } = {}): Buffer[] {
+  /**
+   * Returns one H.264 frame: a parameter set packet and an IDR slice for a key frame, otherwise one slice, to which
+   * others refer only in the temporal layer 0.
+   */
+  h264Frame({ key = false, elapsedMs = 33, size = 100, temporal = 0 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     const slice = Buffer.alloc(size, this.mark);
-    slice[0] = key ? 0x65 : 0x41;
+    slice[0] = key ? 0x65 : temporal === 0 ? 0x41 : 0x01;
     // The slice starts its picture.
     slice[1] = 0x80 | this.mark;
     if (!key) return [this.packet(slice, true)];

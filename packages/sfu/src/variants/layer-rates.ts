@@ -1,5 +1,5 @@
 import type { PayloadReader } from '@bloom/rtp';
-import type { PerVariant } from './variants.js';
+import { VARIANTS, type ReducedBitrates, type VariantCosts } from './variants.js';
 
 /** Layers that are told apart. Those above count with the highest. */
 const MAX_SPATIAL = 3;
@@ -87,19 +87,30 @@ export class LayerRates {
     return steps;
   }
 
-  /** Returns the rates of the three steps between which the bandwidth of a client is divided, bits per second. */
-  ladder(): PerVariant<number> {
-    const [l, m, h] = this.#rungs();
-    return { l: this.bpsOf(l), m: this.bpsOf(m), h: this.bpsOf(h) };
+  /** Returns what the sizes cost, as variants of which `h` is the largest size. */
+  costs(): VariantCosts {
+    const active = { l: false, m: false, h: false };
+    const bitratesBps = { l: 0, m: 0, h: 0 };
+    const reducedBps: ReducedBitrates = { l: [], m: [], h: [] };
+    for (let below = 0; below < this.spatial; below += 1) {
+      const variant = VARIANTS[VARIANTS.length - 1 - below]!;
+      const [whole = 0, ...reduced] = this.#temporalBps(this.spatial - 1 - below);
+      active[variant] = true;
+      bitratesBps[variant] = whole;
+      reducedBps[variant] = reduced;
+    }
+    return { active, bitratesBps, reducedBps };
   }
 
-  /** The highest step, and the sizes below it; where there are none, fewer pictures per second. */
-  #rungs(): [LayerStep, LayerStep, LayerStep] {
-    const temporal = this.temporal - 1;
-    const below = (count: number): LayerStep => {
-      const spatial = this.spatial - 1 - count;
-      return spatial >= 0 ? { spatial, temporal } : { spatial: 0, temporal: Math.max(0, temporal + spatial) };
-    };
-    return [below(2), below(1), below(0)];
+  /** Returns the share of the rate without the highest temporal layer, then without two; empty before a measurement. */
+  shares(): number[] {
+    const [whole = 0, ...reduced] = this.#temporalBps(this.spatial - 1);
+    return whole === 0 ? [] : reduced.map((bps) => bps / whole);
+  }
+
+  /** Returns the rates of all sizes up to this one with all temporal layers, without the highest, and so on. */
+  #temporalBps(spatial: number): number[] {
+    const temporals = Array.from({ length: this.temporal }, (_, below) => this.temporal - 1 - below);
+    return temporals.map((temporal) => this.bpsOf({ spatial, temporal }));
   }
 }

@@ -39,10 +39,21 @@ function rates(temporal = 3): LayerRates {
   return measured;
 }
 
+/** A stream with one size and three temporal layers. */
+const LOWEST = (() => {
+  const measured = new LayerRates();
+  for (const temporal of [0, 1, 2]) measured.count(packet({ temporal }), 100, 0);
+  return measured;
+})();
+
 describe('measured layers', () => {
   test('have the rate of all layers below them', () => {
     const measured = rates();
-    expect(measured.ladder()).toEqual({ l: 100_000, m: 400_000, h: 1_600_000 });
+    const { active, bitratesBps, reducedBps } = measured.costs();
+    expect(active).toEqual({ l: true, m: true, h: true });
+    expect(bitratesBps).toEqual({ l: 100_000, m: 400_000, h: 1_600_000 });
+    expect(reducedBps).toEqual({ l: [50_000, 25_000], m: [200_000, 100_000], h: [800_000, 400_000] });
+    expect(measured.shares()).toEqual([0.5, 0.25]);
     expect(measured.bpsOf({ spatial: 2, temporal: 1 })).toBe(800_000);
     expect(measured.isLayered).toBe(true);
   });
@@ -67,8 +78,16 @@ describe('measured layers', () => {
           expect(measured.spatial).toBeLessThanOrEqual(3);
           expect(measured.temporal).toBeLessThanOrEqual(3);
         }
-        const { l, m, h } = measured.ladder();
-        expect(l <= m && m <= h).toBe(true);
+        const { active, bitratesBps, reducedBps } = measured.costs();
+        const present = (['l', 'm', 'h'] as const).filter((variant) => active[variant]);
+        expect(present.at(-1)).toBe('h');
+        const whole = present.map((variant) => bitratesBps[variant]);
+        expect(whole).toEqual(whole.toSorted((a, b) => a - b));
+        for (const variant of present) {
+          expect(reducedBps?.[variant]).toHaveLength(measured.temporal - 1);
+          expect(reducedBps?.[variant].every((bps) => bps <= bitratesBps[variant])).toBe(true);
+        }
+        expect(measured.shares().every((share) => share >= 0 && share <= 1)).toBe(true);
         expect(measured.steps().length).toBeGreaterThan(0);
       }),
       { numRuns: fuzzRuns(500) },
@@ -94,19 +113,19 @@ describe('selected layers', () => {
   test('shrink with the next picture, and grow with a key picture only', () => {
     const selection = new LayerSelection();
     expect(selection.takes(packet({ key: true }), 1, true)).toBe(true);
-    expect(selection.wantsKeyframe(rates(1))).toBe(false);
+    expect(selection.wantsKeyframe(rates(1), 0)).toBe(false);
     selection.setAllocation(115_000, rates(1));
-    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+    expect(selection.wantsKeyframe(rates(1), 0)).toBe(true);
     expect(selection.takes(packet({ spatial: 2 }), 1, true)).toBe(true);
     expect(selection.takes(packet({}), 2, true)).toBe(true);
     expect(selection.endsPicture(packet({}))).toBe(true);
     expect(selection.takes(packet({ spatial: 1 }), 2, true)).toBe(false);
     selection.setAllocation(Infinity, rates(1));
-    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+    expect(selection.wantsKeyframe(rates(1), 0)).toBe(true);
     expect(selection.takes(packet({ spatial: 1 }), 3, true)).toBe(false);
     expect(selection.takes(packet({ key: true }), 4, true)).toBe(true);
     expect(selection.takes(packet({ key: true, spatial: 2 }), 4, true)).toBe(true);
-    expect(selection.wantsKeyframe(rates(1))).toBe(false);
+    expect(selection.wantsKeyframe(rates(1), 0)).toBe(false);
   });
 
   test('wait for the next key picture when the start of this one comes late', () => {
@@ -118,7 +137,7 @@ describe('selected layers', () => {
     expect(selection.takes(packet({ spatial: 1, key: true }), 3, true)).toBe(false);
     expect(selection.takes(packet({ key: true }), 3, false)).toBe(true);
     expect(selection.takes(packet({ spatial: 2, key: true }), 3, true)).toBe(false);
-    expect(selection.wantsKeyframe(rates(1))).toBe(true);
+    expect(selection.wantsKeyframe(rates(1), 0)).toBe(true);
   });
 
   test('get more pictures per second where the stream allows it', () => {
@@ -144,12 +163,70 @@ describe('selected layers', () => {
     expect(selection.takes(packet({ temporal: 1 }), 5, true)).toBe(true);
   });
 
-  test('name the rung that the bandwidth was divided by', () => {
+  test('grow by one temporal layer at a time where a picture of the upper one refers to the one between', () => {
     const selection = new LayerSelection();
-    const rungs = [Infinity, 500_000, 115_000].map((bps) => {
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(2, { temporal: 3 });
+    expect(selection.takes(packet({ temporal: 1 }), 2, true)).toBe(false);
+    selection.leaveOut(0, { temporal: 3 });
+    expect(selection.takes(packet({ temporal: 2, switchesUp: true }), 3, true)).toBe(false);
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 4, true)).toBe(true);
+    expect(selection.takes(packet({ temporal: 2, switchesUp: true }), 5, true)).toBe(true);
+  });
+
+  test('change between pictures only, so that none arrives in part', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(1, { temporal: 2 });
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 2, true)).toBe(false);
+    selection.leaveOut(0, { temporal: 2 });
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 2, true)).toBe(false);
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 3, true)).toBe(true);
+    selection.leaveOut(1, { temporal: 2 });
+    expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 3, true)).toBe(true);
+  });
+
+  test('of a packet that comes late are those that its picture had', () => {
+    const selection = new LayerSelection();
+    const upper = packet({ temporal: 1, switchesUp: true });
+    selection.takes(packet({ key: true }), 1, true);
+    expect(selection.takes(upper, 2, true)).toBe(true);
+    selection.leaveOut(1, { temporal: 2 });
+    expect(selection.takes(packet({}), 3, true)).toBe(true);
+    expect(selection.takes(upper, 2, false)).toBe(true);
+    expect(selection.takes(upper, 4, true)).toBe(false);
+    selection.leaveOut(0, { temporal: 2 });
+    expect(selection.takes(upper, 5, true)).toBe(true);
+    expect(selection.takes(upper, 4, false)).toBe(false);
+  });
+
+  test('want a key picture when a stream has not allowed more pictures per second for 2 s', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(1, rates());
+    selection.takes(packet({ temporal: 2 }), 2, true);
+    expect(selection.wantsKeyframe(LOWEST, 0)).toBe(false);
+    selection.leaveOut(0, rates());
+    expect(selection.wantsKeyframe(LOWEST, 1_000)).toBe(false);
+    expect(selection.wantsKeyframe(LOWEST, 2_999)).toBe(false);
+    expect(selection.wantsKeyframe(LOWEST, 3_000)).toBe(true);
+    expect(selection.wantsKeyframe(LOWEST, 3_200)).toBe(false);
+    selection.takes(packet({ key: true }), 3, true);
+    expect(selection.wantsKeyframe(LOWEST, 9_000)).toBe(false);
+  });
+
+  test('name the variant and the temporal layers that the bandwidth was divided by', () => {
+    const selection = new LayerSelection();
+    const named = [Infinity, 900_000, 500_000, 60_000, 1].map((bps) => {
       selection.setAllocation(bps, rates());
-      return selection.rung(rates());
+      return [selection.variant(rates()), selection.fewer(rates())];
     });
-    expect(rungs).toEqual(['h', 'm', 'l']);
+    expect(named).toEqual([
+      ['h', 0],
+      ['h', 1],
+      ['m', 0],
+      ['l', 1],
+      ['l', 2],
+    ]);
   });
 });

@@ -2,16 +2,28 @@ import { EntryPoint, type PayloadReader, timestampDelta } from '@bloom/rtp';
 import type { FlowingLayers, Variant } from '../media-engine.js';
 import { ALL_LAYERS, type LayerRates } from './layer-rates.js';
 import { FIT_MARGIN } from './variant-selection.js';
+import { VARIANTS } from './variants.js';
+
+/** Time after which more pictures per second no longer wait for a point where the stream allows them, ms. */
+const MAX_WAIT_MS = 2_000;
+/** How long late packets are told from those of the present layers, RTP timestamp units: 1 s of video. */
+const LATE = 90_000;
 
 /**
- * Selects the layers of one scalable stream that one subscriber receives. Pure. Fewer layers flow from the next picture
- * on. A larger size needs a key picture, more pictures per second a point where the stream allows it.
+ * Selects the layers of one stream that one subscriber receives. Pure. Fewer layers flow from the next picture on. A
+ * larger size needs a key picture, more pictures per second a point where the stream allows it.
  */
 export class LayerSelection {
   wanted = ALL_LAYERS;
   #spatial = Infinity;
   #temporal = Infinity;
   #timestamp = -1;
+  /** First picture with the present layers, and the layers of those before it; -1 if that was long ago. */
+  #changedAt = -1;
+  #spatialBefore = Infinity;
+  #temporalBefore = Infinity;
+  /** Since when more pictures per second have been wanted; -1 while they flow. */
+  #waitsSinceMs = -1;
 
   /** Takes an allocation, bits per second; `Infinity` if there is no limit. The lowest step needs none. */
   setAllocation(bps: number, rates: LayerRates): void {
@@ -22,19 +34,36 @@ export class LayerSelection {
     this.wanted = isAll ? ALL_LAYERS : best;
   }
 
+  /** Leaves out this many temporal layers. */
+  leaveOut(fewer: number, { temporal }: Pick<LayerRates, 'temporal'>): void {
+    this.wanted =
+      fewer === 0 ? ALL_LAYERS : { spatial: ALL_LAYERS.spatial, temporal: Math.max(0, temporal - 1 - fewer) };
+  }
+
   /**
    * True until the flowing size is the wanted one. A smaller one needs no key picture, but when its cause was loss,
    * Chromium waits 3 s for the rest of a picture whose upper layer is incomplete, and only a key picture ends that.
+   * Also true when more pictures per second have been wanted for long: some streams allow them at key pictures only.
    */
-  wantsKeyframe({ spatial }: LayerRates): boolean {
-    return Math.min(this.wanted.spatial, spatial - 1) !== Math.min(this.#spatial, spatial - 1);
+  wantsKeyframe({ spatial, temporal }: LayerRates, nowMs: number): boolean {
+    const isWaiting = Math.min(this.wanted.temporal, temporal - 1) > this.#temporal;
+    if (!isWaiting) this.#waitsSinceMs = -1;
+    else if (this.#waitsSinceMs < 0) this.#waitsSinceMs = nowMs;
+    const waitsLong = isWaiting && nowMs - this.#waitsSinceMs >= MAX_WAIT_MS;
+    if (waitsLong) this.#waitsSinceMs = nowMs;
+
+    return waitsLong || Math.min(this.wanted.spatial, spatial - 1) !== Math.min(this.#spatial, spatial - 1);
   }
 
-  /** The rung of `LayerRates.ladder` that is wanted. */
-  rung({ spatial, temporal }: LayerRates): Variant {
-    const lost = (have: number, wants: number): number => Math.max(0, have - 1 - wants);
-    const below = lost(spatial, this.wanted.spatial) + (spatial > 1 ? 0 : lost(temporal, this.wanted.temporal));
-    return below === 0 ? 'h' : below === 1 ? 'm' : 'l';
+  /** The size that is wanted, as a variant of which `h` is the largest size. */
+  variant({ spatial }: LayerRates): Variant {
+    const below = Math.max(0, spatial - 1 - this.wanted.spatial);
+    return VARIANTS[VARIANTS.length - 1 - below]!;
+  }
+
+  /** Number of temporal layers that are not wanted. */
+  fewer({ temporal }: LayerRates): number {
+    return Math.max(0, temporal - 1 - this.wanted.temporal);
   }
 
   /** What flows. */
@@ -58,29 +87,37 @@ export class LayerSelection {
    * layers of a key picture whose start comes late may already have been left out.
    */
   takes(payload: PayloadReader, timestamp: number, isNewest: boolean): boolean {
-    const { wanted } = this;
     const { spatialLayer, temporalLayer } = payload;
-    if (this.#timestamp < 0 || timestampDelta(this.#timestamp, timestamp) > 0)
-      this.#begin(payload, timestamp, isNewest);
-    // A packet of an upper layer lets a receiver begin with that layer, one of a lower layer with those above it.
-    const mayRise = temporalLayer <= Math.max(this.#temporal, wanted.temporal) && isNewest && spatialLayer === 0;
-    if (mayRise && payload.switchesTo > this.#temporal)
-      this.#temporal = Math.max(this.#temporal, Math.min(wanted.temporal, payload.switchesTo));
+    const after = this.#timestamp < 0 ? 1 : timestampDelta(this.#timestamp, timestamp);
+    if (after > 0) this.#begin(payload, timestamp, isNewest);
+    else if (after < 0 && this.#changedAt >= 0 && timestampDelta(this.#changedAt, timestamp) < 0)
+      return spatialLayer <= this.#spatialBefore && temporalLayer <= this.#temporalBefore;
     return spatialLayer <= this.#spatial && temporalLayer <= this.#temporal;
   }
 
-  /** Begins a picture. */
-  #begin({ entryPoint }: PayloadReader, timestamp: number, isNewest: boolean): void {
-    const { spatial, temporal } = this.wanted;
+  /** Begins a picture, all of whose packets are then treated alike. */
+  #begin(payload: PayloadReader, timestamp: number, isNewest: boolean): void {
+    const { wanted } = this;
     const isFirst = this.#timestamp < 0;
     this.#timestamp = timestamp;
-    if (isFirst || (entryPoint === EntryPoint.yes && isNewest)) {
-      this.#spatial = spatial;
-      this.#temporal = temporal;
-      return;
+    let spatial = Math.min(this.#spatial, wanted.spatial);
+    let temporal = Math.min(this.#temporal, wanted.temporal);
+    if (isFirst || (payload.entryPoint === EntryPoint.yes && isNewest)) {
+      ({ spatial, temporal } = wanted);
+    } else if (isNewest && payload.spatialLayer === 0 && payload.temporalLayer <= temporal + 1) {
+      // A packet of an upper layer lets a receiver begin with that layer, one of a lower layer with those above it.
+      temporal = Math.max(temporal, Math.min(wanted.temporal, payload.switchesTo));
     }
-    this.#spatial = Math.min(this.#spatial, spatial);
-    this.#temporal = Math.min(this.#temporal, temporal);
+    const isChanged = spatial !== this.#spatial || temporal !== this.#temporal;
+    if (isChanged && !isFirst) {
+      this.#spatialBefore = this.#spatial;
+      this.#temporalBefore = this.#temporal;
+      this.#changedAt = timestamp;
+    } else if (isFirst || timestampDelta(this.#changedAt, timestamp) > LATE) {
+      this.#changedAt = -1;
+    }
+    this.#spatial = spatial;
+    this.#temporal = temporal;
   }
 
   /** Returns whether a packet that `takes` accepted is the last of its picture for the subscriber. */

@@ -6,6 +6,18 @@ export const VARIANTS = ['l', 'm', 'h'] as const satisfies readonly Variant[];
 /** A set with one value per variant, indexed by name. */
 export type PerVariant<T> = Record<Variant, T>;
 
+/** Bitrates of each variant without one of its temporal layers, then without two; empty for one that has one layer. */
+export type ReducedBitrates = PerVariant<readonly number[]>;
+
+/** What the variants of a track cost, bits per second. */
+export interface VariantCosts {
+  /** Variants that are sent. */
+  active: PerVariant<boolean>;
+  bitratesBps: PerVariant<number>;
+  /** Default: variants have no temporal layers. */
+  reducedBps?: ReducedBitrates;
+}
+
 export function variantIndex(variant: Variant): 0 | 1 | 2 {
   return variant === 'l' ? 0 : variant === 'm' ? 1 : 2;
 }

@@ -115,12 +115,12 @@ function Streams({ stats: { inbound, outbound } }: { readonly stats: PeerStats }
               <td>{active ? `jitter ${milliseconds(jitterMs)}` : 'paused'}</td>
             </tr>
           ))}
-          {outbound.map(({ track, kind, codec, variant, layers, bps, loss, reason, roundTripMs }) => (
+          {outbound.map(({ track, kind, codec, variant, target, layers, bps, loss, reason, roundTripMs }) => (
             <tr key={`out ${track}`}>
               <th scope="row">receives {kind}</th>
               <td>
                 {codec !== null && `${codec}, `}
-                {layers ?? (variant === null ? '–' : VARIANTS[variant])}
+                {flowing(variant, target, layers)}
               </td>
               <td>{bitrate(bps)}</td>
               <td>{percent(loss)}</td>
@@ -131,6 +131,13 @@ function Streams({ stats: { inbound, outbound } }: { readonly stats: PeerStats }
       </table>
     </div>
   );
+}
+
+/** A track in several sizes has a target; its layers are those of the size that flows. */
+function flowing(variant: keyof typeof VARIANTS | null, target: string | null, layers: string | null): string {
+  const size = variant === null ? '–' : VARIANTS[variant];
+  if (layers === null) return size;
+  return target === null ? layers : `${size}, ${layers}`;
 }
 
 function sum(streams: readonly { readonly bps: number }[]): number {

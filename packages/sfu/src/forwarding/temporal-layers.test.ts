@@ -1,0 +1,269 @@
+// Streams of VP8 and H.264 with temporal layers, of which each subscriber gets a part.
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { payloadFormat, RtcpReader, RtcpWriter, RtpView } from '@bloom/rtp';
+import type { Variant } from '../media-engine.js';
+import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
+import { NarrowClient } from '../testing/narrow-client.js';
+import { H264, inboundSimulcast, inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
+
+const FRAME_MS = 33;
+/** Temporal layers as Chromium sends VP8, and whether the picture refers to the base layer only. */
+const PATTERN = [
+  [0, false],
+  [2, true],
+  [1, true],
+  [2, false],
+  [0, false],
+  [2, false],
+  [1, false],
+  [2, false],
+] as const;
+/** Part of the bitrate that one picture of each layer has: 40, 20 and 40 % in all. */
+const WEIGHTS = [1.6, 0.8, 0.8];
+
+interface Picture {
+  pictureId: number;
+  temporalLayer: number;
+  tl0PicIdx: number;
+}
+
+const view = new RtpView();
+const reader = payloadFormat('vp8').createReader();
+
+function read({ bytes }: SeenPacket): Picture {
+  expect(view.parse(bytes)).toBe(true);
+  expect(reader.read(view)).toBe(true);
+  const { pictureId, temporalLayer, tl0PicIdx } = reader as typeof reader & Picture;
+  return { pictureId, temporalLayer, tl0PicIdx };
+}
+
+let world: MemoryWorld;
+beforeEach(() => {
+  world = new MemoryWorld();
+});
+
+describe('a viewer of VP8 with three temporal layers', () => {
+  const rates: Record<Variant, number> = { l: 150_000, m: 500_000, h: 1_500_000 };
+  let publisher: MemoryPeer;
+  let sources: { rate: number; source: SyntheticSource; count: number }[];
+  const keyWanted = new Set<number>();
+  let due = 0;
+
+  /** Publishes these sizes; a track without simulcast has only `h`. */
+  function publishes(...rids: Variant[]): void {
+    const isSimulcast = rids.length > 1;
+    const track = isSimulcast
+      ? inboundSimulcast('cam', { rids, bitratesBps: rates })
+      : inboundVideo('cam', { bitratesBps: { h: rates.h } });
+    publisher = world.join('pub', { inbound: [track] });
+    sources = rids.map((rid, i) => {
+      const options = { ssrc: 0x1a + i, payloadType: 96, mid: '1', ...(isSimulcast ? { rid } : {}) };
+      return { rate: rates[rid], source: new SyntheticSource(options), count: 0 };
+    });
+    keyWanted.clear();
+    for (const { source } of sources) keyWanted.add(source.options.ssrc);
+    due = world.nowMs;
+  }
+
+  const rtcp = new RtcpReader();
+  /** Lets the publisher send, and answer requests for key pictures. */
+  function play(seconds: number, onTick: (nowMs: number) => void = () => {}): void {
+    world.advance(seconds * 1000, (nowMs) => {
+      for (const compound of publisher.rtcp.splice(0)) {
+        rtcp.open(compound);
+        while (rtcp.next()) if (rtcp.isPli) keyWanted.add(rtcp.mediaSsrc);
+      }
+      if (nowMs >= due) {
+        due += FRAME_MS;
+        for (const each of sources) {
+          const { source, rate } = each;
+          const key = keyWanted.delete(source.options.ssrc);
+          each.count = key ? 0 : each.count + 1;
+          const [temporal, synchronises] = PATTERN[each.count % PATTERN.length]!;
+          const bytes = (rate * FRAME_MS * WEIGHTS[temporal]!) / 8000;
+          const packets = Math.max(1, Math.round(bytes / 1000));
+          const size = Math.floor(bytes / packets) - 40;
+          for (const packet of source.vp8Frame({ key, packets, size, temporal, synchronises: key || synchronises }))
+            publisher.send(packet);
+        }
+      }
+      onTick(nowMs);
+    });
+  }
+
+  const join = (): MemoryPeer => {
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    world.setTargetVariant('sub', 'cam', 'h');
+    return viewer;
+  };
+  const outbound = () => world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!;
+
+  test('gets all of the largest size on a wide link', () => {
+    publishes('l', 'm', 'h');
+    const link = new NarrowClient(join(), 20_000_000);
+    play(10, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ variant: 'h', layers: { temporal: 2, maxTemporal: 2 }, reason: 'other' });
+    expect(world.switches('sub')).toHaveLength(1);
+  });
+
+  test.each([
+    [1_250_000, 'h', 1],
+    [750_000, 'm', 2],
+    [450_000, 'm', 1],
+    [240_000, 'l', 2],
+    [110_000, 'l', 1],
+  ] as const)('settles at %d bit/s on %s up to the temporal layer %d', (capacityBps, variant, temporal) => {
+    publishes('l', 'm', 'h');
+    const link = new NarrowClient(join(), 20_000_000);
+    play(5, (nowMs) => link.tick(nowMs));
+    link.capacityBps = capacityBps;
+    play(25, (nowMs) => link.tick(nowMs));
+    const settled = world.switches('sub').length;
+    link.lost = 0;
+    play(20, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ variant, layers: { temporal }, reason: 'low_bandwidth' });
+    expect(world.switches('sub')).toHaveLength(settled);
+    expect(link.lost).toBe(0);
+  });
+
+  test('has all of the largest size within 5 s of a wide link', () => {
+    publishes('l', 'm', 'h');
+    const link = new NarrowClient(join(), 70_000);
+    play(30, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ variant: 'l', layers: { temporal: 0 } });
+    link.capacityBps = 20_000_000;
+    const wideAtMs = world.nowMs;
+    while (outbound().variant !== 'h' && world.nowMs - wideAtMs < 60_000) play(0.05, (nowMs) => link.tick(nowMs));
+    expect(world.nowMs - wideAtMs).toBeLessThanOrEqual(5_000);
+    play(2, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ layers: { temporal: 2 }, reason: 'other' });
+  });
+
+  test('sees pictures without gaps in their numbers, and none in part, whichever layers it gets', () => {
+    publishes('h');
+    const seen: SeenPacket[] = [];
+    const link = new NarrowClient(join(), 20_000_000);
+    link.markOf = (packet) => seen.push(packet);
+    play(5, (nowMs) => link.tick(nowMs));
+    for (const capacityBps of [900_000, 20_000_000, 1_300_000]) {
+      link.capacityBps = capacityBps;
+      play(4, (nowMs) => link.tick(nowMs));
+      link.lost = 0;
+      const from = seen.length;
+      play(6, (nowMs) => link.tick(nowMs));
+      expect(link.lost).toBe(0);
+      for (const [i, packet] of seen.entries()) {
+        if (i <= from) continue;
+        const before = seen[i - 1]!;
+        const [picture, previous] = [read(packet), read(before)];
+        expect((packet.sequence - before.sequence) & 0xffff).toBe(1);
+        const isNext = packet.timestamp !== before.timestamp;
+        expect((picture.pictureId - previous.pictureId) & 0x7fff).toBe(isNext ? 1 : 0);
+        expect(before.marker).toBe(isNext);
+        const isBase = isNext && picture.temporalLayer === 0;
+        expect((picture.tl0PicIdx - previous.tl0PicIdx) & 0xff).toBe(isBase ? 1 : 0);
+      }
+    }
+    const layers = new Set(seen.map((packet) => read(packet).temporalLayer));
+    expect(layers).toEqual(new Set([0, 1, 2]));
+  });
+
+  test('begins with an upper layer at pictures that refer to the base layer only', () => {
+    publishes('h');
+    const seen: Picture[] = [];
+    const link = new NarrowClient(join(), 600_000);
+    play(20, (nowMs) => link.tick(nowMs));
+    expect(outbound().layers?.temporal).toBe(0);
+    link.markOf = (packet) => (seen.push(read(packet)), 0);
+    link.capacityBps = 20_000_000;
+    const begun = () => sources[0]!.count % PATTERN.length;
+    while (!seen.some(({ temporalLayer }) => temporalLayer > 0)) play(0.01, (nowMs) => link.tick(nowMs));
+    // The third picture of the pattern, and the one that has arrived since.
+    expect([3, 4]).toContain(begun() + 1);
+  });
+
+  test('gets the packets of layers that flow again, and nothing for those that are left out', () => {
+    publishes('h');
+    const viewer = join();
+    const link = new NarrowClient(viewer, 900_000);
+    play(20, (nowMs) => link.tick(nowMs));
+    const seen: SeenPacket[] = [];
+    viewer.onPacket = (packet) => seen.push(packet);
+    play(0.3);
+    const last = seen.findLast(({ ssrc }) => ssrc === 0xaaaa0001)!;
+    const writer = new RtcpWriter();
+    writer.nack(5, last.ssrc, [last.sequence]);
+    seen.length = 0;
+    viewer.sendControl(writer.bytes());
+    expect(seen.map(({ payload }) => payload.subarray(2))).toEqual([last.payload]);
+  });
+});
+
+describe('a viewer of H.264 in which every second picture can be left out', () => {
+  let publisher: MemoryPeer;
+  let camera: SyntheticSource;
+  beforeEach(() => {
+    publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: H264 })] });
+    camera = new SyntheticSource({ ssrc: 0x1a, payloadType: H264.payloadType, mid: '1' });
+  });
+  const join = (): MemoryPeer =>
+    world.join('sub', { outbound: [videoSlot('cam', { codec: { ...H264, payloadType: 120, rtxPayloadType: 121 } })] });
+  let count = -1;
+  beforeEach(() => {
+    count = -1;
+  });
+  const picture = (): Buffer[] => {
+    count += 1;
+    return camera.h264Frame({ key: count === 0, size: 1_000, temporal: count % 2 });
+  };
+  function play(seconds: number, onTick: (nowMs: number) => void): void {
+    let due = world.nowMs;
+    world.advance(seconds * 1000, (nowMs) => {
+      if (nowMs >= due) {
+        due += FRAME_MS;
+        for (const packet of picture()) publisher.send(packet);
+      }
+      onTick(nowMs);
+    });
+  }
+  /** Makes the server leave out the upper layer, so that the next picture is one of the base layer. */
+  function narrow(viewer: MemoryPeer): void {
+    const link = new NarrowClient(viewer, 200_000);
+    play(15, (nowMs) => link.tick(nowMs));
+    while (count % 2 === 0) for (const packet of picture()) publisher.send(packet);
+    viewer.onPacket = undefined;
+    viewer.packets.length = 0;
+  }
+
+  test('gets the others on a narrow link, without gaps in their packets, and all once it is wide', () => {
+    const viewer = join();
+    narrow(viewer);
+    for (let i = 0; i < 20; i += 1) for (const packet of picture()) publisher.send(packet);
+    expect(viewer.packets).toHaveLength(10);
+    for (const [i, packet] of viewer.packets.slice(1).entries()) {
+      expect((packet.sequence - viewer.packets[i]!.sequence) & 0xffff).toBe(1);
+      expect(packet.payload[0]).toBe(0x41);
+    }
+    const link = new NarrowClient(viewer, 20_000_000);
+    const types: number[] = [];
+    link.markOf = ({ payload }) => types.push(payload[0]!);
+    play(5, (nowMs) => link.tick(nowMs));
+    expect(types.slice(-2).toSorted()).toEqual([0x01, 0x41]);
+  });
+
+  test('gets an empty packet for a picture that is left out and comes late, since it waits for the number', () => {
+    const viewer = join();
+    narrow(viewer);
+    const [[first], [late], [last]] = [picture(), picture(), picture()];
+    for (const packet of [first!, last!, late!]) publisher.send(packet);
+    expect(viewer.packets.map(({ payload }) => payload.length)).toEqual([1_000, 1_000, 0]);
+    const [{ sequence }, after, filled] = viewer.packets as [SeenPacket, SeenPacket, SeenPacket];
+    expect((after.sequence - sequence) & 0xffff).toBe(2);
+    expect((filled.sequence - sequence) & 0xffff).toBe(1);
+    expect(filled.marker).toBe(false);
+    const writer = new RtcpWriter();
+    writer.nack(5, filled.ssrc, [filled.sequence]);
+    viewer.sendControl(writer.bytes());
+    expect(viewer.packets).toHaveLength(3);
+  });
+});

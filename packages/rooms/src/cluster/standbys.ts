@@ -363,7 +363,13 @@ export class Standbys implements RoomWatcher {
   }
 
   /** Lets former standbys forget the room. */
-  async #dismiss(ward: Ward): Promise<void> {
+  #dismiss(ward: Ward): Promise<void> {
+    ward.dismissing ??= this.#dismissAll(ward).finally(() => delete ward.dismissing);
+
+    return ward.dismissing;
+  }
+
+  async #dismissAll(ward: Ward): Promise<void> {
     const { port } = this.#options;
     const members = new Set(port.members());
     const calls = ward.dismissed

@@ -26,6 +26,8 @@ export class Ward {
   isOver = false;
   /** Another node has taken the room over. */
   isTaken = false;
+  /** Set while former standbys are asked to forget the room. */
+  dismissing?: Promise<void>;
   /** Why the room has no standby, as last logged. */
   why: string | undefined;
   /** The latest state that the standby has confirmed. */

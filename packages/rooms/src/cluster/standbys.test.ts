@@ -1,0 +1,148 @@
+// Which member becomes the standby of a room, and when it is sent the room's state.
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { type LogFields, silentLog } from '@bloom/log';
+import { ManualClock } from '@bloom/time/testing';
+import { Fence } from '../fence.js';
+import { defaultRoomConfig } from '../room-service.js';
+import type { RoomRef } from '../room/room-messages.js';
+import type { ClusterPort } from './cluster-port.js';
+import type { OwnedRoom } from './directory.js';
+import { Lease } from './lease.js';
+import { Placement } from './placement.js';
+import { SilentMembers } from './silent-members.js';
+import { Standbys } from './standbys.js';
+
+const ROOM: OwnedRoom = { roomId: 'kitchen', createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef };
+const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
+
+/** Node `a@one` with the room `kitchen`. `protocols`: those of the other members; `rooms`: how many they have. */
+function start(protocols: Record<string, number>, { rooms = {} as Record<string, number> } = {}) {
+  const clock = new ManualClock();
+  const members = new Map(Object.entries(protocols));
+  const sent: string[] = [];
+  const lines: [string, LogFields | undefined][] = [];
+  const announced: OwnedRoom[] = [];
+  let snapshot: typeof SNAPSHOT | string = SNAPSHOT;
+  let mirrorAnswer: object = { kept: true };
+  const call = async (node: string, { type }: { type: string }): Promise<unknown> => {
+    if (type === 'load') return { forwardedTracks: 0, rooms: rooms[node] ?? 0, draining: false };
+    if (type === 'pulse') return { votes: [] };
+    sent.push(`${type} ${node}`);
+
+    return type === 'mirrorRoom' ? mirrorAnswer : true;
+  };
+  const port = {
+    self: 'a@one',
+    members: () => [...members.keys()],
+    received: () => 0,
+    speaks: (node: string, protocol: number) => (members.get(node) ?? 0) >= protocol,
+    call,
+  } as unknown as ClusterPort;
+  const log = { ...silentLog, warn: (event: string, fields?: LogFields) => void lines.push([event, fields]) };
+  const ping = async () => 'pong';
+  const silentMembers = new SilentMembers({ members: port.members, ping, received: port.received, log, clock });
+  const standbys = new Standbys({
+    port,
+    host: { snapshot: () => snapshot, fence: new Fence() },
+    placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
+    lease: new Lease(port.self),
+    announce: (room) => void announced.push(room),
+    newId: randomUUID,
+    log,
+    clock,
+  });
+  standbys.owned(ROOM);
+
+  return {
+    standbys,
+    members,
+    sent,
+    lines,
+    announced,
+    standby: () => standbys.standbys.get('kitchen'),
+    holds: (state: typeof snapshot) => (snapshot = state),
+    answers: (answer: object) => (mirrorAnswer = answer),
+    advance: (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve))),
+  };
+}
+
+test('the least-loaded member becomes the standby', async () => {
+  const { standby, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'b@two': 4 } });
+  await advance(3_000);
+  expect(standby()).toBe('c@three');
+});
+
+test('a member of the last release becomes no standby', async () => {
+  const { standby, sent, advance } = start({ 'b@two': 2 });
+  await advance(20_000);
+  expect(standby()).toBeUndefined();
+  expect(sent).toEqual([]);
+});
+
+test('a member on the same host becomes no standby while others are elsewhere', async () => {
+  const { standby, advance } = start({ 'b@one': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
+  await advance(3_000);
+  expect(standby()).toBe('c@three');
+});
+
+test('a member on the same host becomes the standby if all are there', async () => {
+  const { standby, advance } = start({ 'b@one': 3 });
+  await advance(3_000);
+  expect(standby()).toBe('b@one');
+});
+
+test('changes within 50 ms are sent together, and an unchanged state is not sent', async () => {
+  const { standbys, sent, holds, advance } = start({ 'b@two': 3 });
+  await advance(3_000);
+  sent.length = 0;
+  holds({ ...SNAPSHOT, peerlessMs: 5 as never });
+  for (let i = 0; i < 10; i += 1) standbys.changed('kitchen');
+  await advance(49);
+  expect(sent).toEqual([]);
+  await advance(1);
+  expect(sent).toEqual(['mirrorRoom b@two']);
+  standbys.changed('kitchen');
+  await advance(100);
+  expect(sent).toEqual(['mirrorRoom b@two']);
+});
+
+test('another member becomes the standby under a higher epoch when one refuses', async () => {
+  const { standby, announced, answers, advance } = start({ 'b@two': 3, 'c@three': 3 });
+  answers({ refused: 'no memory left' });
+  await advance(2_100);
+  answers({ kept: true });
+  await advance(3_000);
+  expect(standby()).toBe('c@three');
+  expect(announced.at(-1)?.epoch).toBeGreaterThan(0);
+});
+
+test('a room that can run nowhere else loses its standby, which is logged once for each reason', async () => {
+  const { standby, standbys, sent, lines, holds, advance } = start({ 'b@two': 3 });
+  await advance(3_000);
+  holds('its hls component cannot move');
+  standbys.changed('kitchen');
+  await advance(20_000);
+  expect(standby()).toBeUndefined();
+  expect(sent.filter((message) => message !== 'mirrorRoom b@two')).toEqual(['forgetRoom b@two']);
+  expect(lines).toEqual([['room.no_standby', { roomId: 'kitchen', reason: 'its hls component cannot move' }]]);
+});
+
+test('a room with too much state has no standby, which is logged once', async () => {
+  const { standby, lines, holds, advance } = start({ 'b@two': 3 });
+  holds({ ...SNAPSHOT, config: { ...SNAPSHOT.config, metadata: 'x'.repeat(65_536) } as never });
+  await advance(20_000);
+  expect(standby()).toBeUndefined();
+  expect(lines).toEqual([
+    ['room.no_standby', { roomId: 'kitchen', reason: 'its state has more than 65536 characters' }],
+  ]);
+});
+
+test('the standby of a room that has ended forgets it', async () => {
+  const { standbys, sent, advance } = start({ 'b@two': 3 });
+  await advance(3_000);
+  sent.length = 0;
+  standbys.ended('kitchen');
+  await advance(3_000);
+  expect(sent).toEqual(['forgetRoom b@two']);
+});

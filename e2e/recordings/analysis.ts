@@ -10,22 +10,26 @@ export async function ffmpeg(...args: string[]): Promise<string> {
   return (await run('ffmpeg', ['-v', 'error', ...args], large)).stdout;
 }
 
+/** Returns the entries of a file as comma-separated values. */
+export async function ffprobe(path: string, entries: string, ...args: string[]): Promise<string> {
+  const probe = ['-v', 'error', ...args, '-show_entries', entries, '-of', 'csv=p=0', path];
+
+  return (await run('ffprobe', probe, large)).stdout;
+}
+
 /** Returns the duration in seconds, after ffmpeg has decoded everything without an error. */
 export async function decodedSeconds(path: string): Promise<number> {
   // Pictures of a call have no fixed rate; without vfr, ffmpeg complains about its own output.
   const decode = ['-v', 'error', '-xerror', '-i', path, '-vsync', 'vfr', '-f', 'null', '-'];
   const { stderr } = await run('ffmpeg', decode, large);
   if (stderr !== '') throw new Error(`ffmpeg complains about ${path}: ${stderr}`);
-  const probe = ['-v', 'error', '-show_entries', 'format=duration', '-of', 'csv=p=0', path];
 
-  return Number((await run('ffprobe', probe)).stdout);
+  return Number(await ffprobe(path, 'format=duration'));
 }
 
 /** Returns the start times of its frames, in ms from the start of the file. */
 export async function frameTimes(path: string): Promise<number[]> {
-  const probe = ['-v', 'error', '-show_entries', 'packet=pts_time', '-of', 'csv=p=0', path];
-  const { stdout } = await run('ffprobe', probe, large);
-  return stdout
+  return (await ffprobe(path, 'packet=pts_time'))
     .trim()
     .split('\n')
     .map((seconds) => Number(seconds) * 1_000);

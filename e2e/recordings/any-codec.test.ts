@@ -14,7 +14,7 @@ import { addStream, playable } from '../hls/support.js';
 import { Watcher } from '../hls/watcher.js';
 import { type Colour, colours } from '../page/driver-api.js';
 import { DashboardPages, dashboardFlags } from '../scenarios/dashboard-pages.js';
-import { decodedSeconds } from './analysis.js';
+import { decodedSeconds, ffprobe } from './analysis.js';
 import { addComponent, credentials, finishedPart, noStore, tracksOf } from './parts.js';
 import { playFile } from './player.js';
 
@@ -153,6 +153,36 @@ browserSuite('A room without a video codec', { node: { env }, browserFlags: dash
       await watcher.sees(colours.blue, [0.75, 0.15]);
       await watcher.sees(colours.green, [0.5, 0.65]);
       expect((await watcher.report()).errors).toEqual([]);
+    },
+  );
+
+  testWith(
+    { needs: ['ffmpeg'], timeoutMs: 60_000 },
+    'shows the largest layer of a publisher with layers in its recording, also in players that know none',
+    async () => {
+      const room = await stage.room();
+      const ann = await person(room, 'ann');
+      await ann.page.evaluate(() => {
+        const picture = { colour: 'red', width: 960, height: 540, fps: 15 } as const;
+        return window.application.publish(picture, { codec: 'vp9', scalabilityMode: 'L3T3_KEY' });
+      });
+      const bob = await person(room, 'bob');
+      await bob.sees(playing('red'), 20_000);
+      const recording = await addComponent(stage.api, room, { type: 'recording', options: anyCodec });
+      await delay(5_000);
+      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
+      const [track] = tracksOf(await finishedPart(resources, room));
+      expect(await decodedSeconds(track!.path)).toBeGreaterThan(3);
+      // More than one picture per packet would be a layer of its own.
+      const counted = await ffprobe(
+        track!.path,
+        'stream=nb_read_packets,nb_read_frames',
+        '-count_packets',
+        '-count_frames',
+      );
+      const [pictures, packets] = counted.trim().split(',');
+      expect(Number(packets)).toBeGreaterThan(20);
+      expect(pictures).toBe(packets);
     },
   );
 

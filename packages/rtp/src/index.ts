@@ -24,6 +24,7 @@ export { findStartCode, splitAnnexB, toAnnexB } from './payload-formats/annex-b.
 export { NalType, nalType } from './payload-formats/h264.js';
 export { DependencyDescriptors, DESCRIPTOR_URI } from './payload-formats/dependency-descriptor.js';
 export { opusSamples } from './payload-formats/opus.js';
+export { superframe } from './payload-formats/vp9-assembler.js';
 export { RedReader, RedWriter } from './payload-formats/red.js';
 export {
   type AnnouncedParts,

@@ -1,5 +1,6 @@
 import type { TappedFrame } from '@bloom/sfu';
 import type { PictureSize } from '../h264/parameter-sets.js';
+import { TopLayer } from '../vpx/top-layer.js';
 import { vp8KeySize } from '../vpx/vp8-header.js';
 import { vp9KeySize } from '../vpx/vp9-header.js';
 import { cluster, Cues, type WebmCodec, webmHeader, type WebmPicture } from '../webm/webm-file.js';
@@ -29,6 +30,7 @@ export class WebmContainer implements TrackContainer {
   readonly extension = 'webm';
   readonly clockRate = VIDEO_TIMESCALE;
   readonly #codec: WebmCodec;
+  readonly #topLayer: TopLayer | undefined;
   #size: PictureSize | undefined;
   #first = 0;
   /** Timestamp of the newest picture, and its distance from the one before. */
@@ -43,6 +45,7 @@ export class WebmContainer implements TrackContainer {
 
   constructor(codec: WebmCodec) {
     this.#codec = codec;
+    if (codec === 'vp9') this.#topLayer = new TopLayer();
   }
 
   get length(): number {
@@ -55,7 +58,7 @@ export class WebmContainer implements TrackContainer {
   }
 
   frame({ timestamp, key, data }: Frame): Buffer {
-    const picture = Buffer.from(data);
+    const picture = this.#topLayer?.show(Buffer.from(data)) ?? Buffer.from(data);
     if (picture.length === 0) return NOTHING;
     if (this.#size === undefined) return this.#begin({ timestamp, key, data: picture });
     // A timing correction may put it before its predecessor, but later pictures cannot be decoded without it.

@@ -1,10 +1,11 @@
 /** The start of VP9 frames: "VP9 Bitstream & Decoding Process Specification" 0.6, section 6.2 and annex B. */
 import type { PictureSize } from '../h264/parameter-sets.js';
+import { Bits } from './bits.js';
 
-const FRAME_MARKER = 2;
-const SYNC_CODE = 0x498342;
+export const FRAME_MARKER = 2;
+export const SYNC_CODE = 0x498342;
 const RGB = 7;
-const REFERENCES = 3;
+export const REFERENCES = 3;
 
 export interface Vp9Frame {
   profile: number;
@@ -24,9 +25,10 @@ export function readVp9Frame(frame: Buffer): Vp9Frame | undefined {
 /** Returns the picture size that a picture of VP9 starts with, if it is a key picture. */
 export function vp9KeySize(picture: Buffer): PictureSize | undefined {
   const frames = splitSuperframe(picture).map(readVp9Frame);
+  if (frames[0]?.key !== true) return undefined;
 
   // A stream with layers has the largest one last.
-  return frames[0]?.key === true ? frames.at(-1)?.size : undefined;
+  return frames.findLast((frame) => frame?.size !== undefined)?.size;
 }
 
 /** Returns the frames of one picture, of which a stream with layers has several (annex B). */
@@ -78,36 +80,13 @@ function readFrame(bits: Bits): Vp9Frame | undefined {
   return { profile, key, size: readSize(bits) };
 }
 
-function skipColours(bits: Bits, profile: number): void {
+export function skipColours(bits: Bits, profile: number): void {
   if (profile >= 2) bits.read(1);
   const hasChroma = profile === 1 || profile === 3;
   if (bits.read(3) !== RGB) bits.read(hasChroma ? 4 : 1);
   else if (hasChroma) bits.read(1);
 }
 
-function readSize(bits: Bits): PictureSize {
+export function readSize(bits: Bits): PictureSize {
   return { width: bits.read(16) + 1, height: bits.read(16) + 1 };
-}
-
-class Bits {
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  /** True once bits after the end have been read; they are 0. */
-  get isCut(): boolean {
-    return this.#at > this.#bytes.length * 8;
-  }
-
-  read(count: number): number {
-    let value = 0;
-    for (let i = 0; i < count; i++, this.#at++) {
-      value = value * 2 + (((this.#bytes[this.#at >> 3] ?? 0) >> (7 - (this.#at & 7))) & 1);
-    }
-
-    return value;
-  }
 }

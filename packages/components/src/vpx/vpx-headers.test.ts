@@ -59,6 +59,7 @@ describe('a VP9 frame', () => {
     const layers = [vp9Frame({ key: true, size: [320, 180] }), vp9Frame({ size: [640, 360] })];
     expect(splitSuperframe(superframe(...layers))).toEqual(layers);
     expect(vp9KeySize(superframe(...layers))).toEqual({ width: 640, height: 360 });
+    expect(vp9KeySize(superframe(layers[0]!, vp9Frame({})))).toEqual({ width: 320, height: 180 });
     expect(vp9KeySize(layers[1]!)).toBeUndefined();
   });
 

@@ -118,8 +118,8 @@ export class Vp9Assembler implements FrameAssembler {
   }
 }
 
-/** Appends an index: "VP9 Bitstream & Decoding Process Specification" 0.6, annex B. */
-function superframe(frames: readonly Buffer[]): Buffer {
+/** Appends an index to several frames: "VP9 Bitstream & Decoding Process Specification" 0.6, annex B. */
+export function superframe(frames: readonly Buffer[]): Buffer {
   if (frames.length === 1) return frames[0]!;
   const marker = 0xc0 | (3 << 3) | (frames.length - 1);
   const index = Buffer.alloc(2 + 4 * frames.length, marker);

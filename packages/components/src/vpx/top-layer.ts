@@ -26,7 +26,7 @@ interface Places {
 
 /**
  * Marks all layers of a VP9 picture but the last as not shown. Publishers mark all of them as shown, and players that
- * do not know layers show one after the other. Layers differ in size, so nothing else in the stream depends on the mark.
+ * know no layers show one after the other. Layers differ in size, so nothing else in the stream depends on the mark.
  */
 export class TopLayer {
   /** Sizes of the reference frames: the length of some headers depends on them. */

@@ -246,8 +246,8 @@ export class Publications {
   }
 
   /**
-   * Returns the m-lines with second encodings by the ids of their tracks: the first one for each track. An m-line that is
-   * for a track itself is none.
+   * Returns the m-lines with second encodings by the ids of their tracks: the first one for each track. An m-line that
+   * is for a track itself is none.
    */
   #fallbackLines(
     lines: readonly TrackLine[],

@@ -4,7 +4,7 @@ import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { MemoryWorld, type MemoryPeer } from '../testing/memory-port.js';
 import { SpanningWorld } from '../testing/spanning-world.js';
-import { inboundVideo, SyntheticSource, videoSlot, VP8, VP9 } from '../testing/synthetic-media.js';
+import { inboundVideo, SyntheticSource, videoSlot, VP9 } from '../testing/synthetic-media.js';
 
 const FIRST = inboundVideo('cam', { codec: VP9, ssrc: 0x101 });
 const SECOND = inboundVideo('cam', { mid: '2', ssrc: 0x102, fallback: true });

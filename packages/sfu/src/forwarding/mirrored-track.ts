@@ -26,8 +26,8 @@ export class MirroredTrack extends PublishedTrack {
   readonly #owner: MirroredOwner;
   #state: TrackState;
   /**
-   * Variants that cross. All of them do until the first answer, so that no needed packet is missed; of a fallback, which
-   * is not sent before somebody needs it, none.
+   * Variants that cross. All of them do until the first answer, so that no needed packet is missed; of a fallback,
+   * which is not sent before somebody needs it, none.
    */
   #needed: readonly Variant[];
   /** Index of the highest variant that the publisher's worker knows is wanted here. */

@@ -108,7 +108,7 @@ export const serverEvent = {
     return custom('trackUnavailable', { trackId, reason });
   },
 
-  /** For clients that support the `fallback` feature. */
+  /** Lets a client that supports the `fallback` feature start or stop the second encoding of its track. */
   fallbackWanted(trackId: string, wanted: boolean): string {
     return custom('fallbackWanted', { trackId, wanted });
   },

@@ -1,6 +1,10 @@
 // Second encodings of tracks: published by one client, received by those that lack the first codec.
 import { describe, expect, test } from '@jest/globals';
+import { chooseTrackCodec } from '@bloom/negotiation';
 import type { SessionAction } from '@bloom/rooms';
+import { fuzzRuns } from '@bloom/time/testing';
+import type { OfferedMedia } from '@bloom/webrtc';
+import fc from 'fast-check';
 import { peerEndpoint, ScriptedClient, videoTrack } from '../testing/scripted-client.js';
 
 /** Returns an edit that leaves the m-lines of an offer with one codec each; more m-lines keep theirs. */
@@ -264,6 +268,24 @@ describe('a receiver', () => {
     await client.cycle();
     expect(slots(client)).toEqual([]);
     expect(client.heard()).toContain('trackUnavailable a:v NO_CODEC');
+  });
+
+  test('gets the first codec of a track that it has, and nothing if it has neither', () => {
+    const name = fc.constantFrom('vp8', 'vp9', 'av1', 'h265');
+    const lineWith = (names: readonly string[]) => {
+      const codecs = names.map((encodingName, i) => {
+        return { payloadType: i, encodingName, name: encodingName, clockRate: 90_000, parameters: '', feedback: [] };
+      });
+      return { mid: '0', kind: 'video', direction: 'recvonly', refused: false, codecs } as unknown as OfferedMedia;
+    };
+    fc.assert(
+      fc.property(fc.uniqueArray(name), name, fc.option(name, { nil: undefined }), (offered, codec, fallback) => {
+        const wanted = [codec, ...(fallback === undefined ? [] : [fallback])];
+        const chosen = chooseTrackCodec(lineWith(offered), { codec, fallback });
+        expect(chosen?.name).toBe(wanted.find((each) => offered.includes(each)));
+      }),
+      { numRuns: fuzzRuns(200) },
+    );
   });
 
   test('is told of one track, in the words of any other', () => {

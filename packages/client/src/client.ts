@@ -218,8 +218,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   async stats(): Promise<CallStats> {
     const media = this.#media;
     if (media === undefined) return { roundTripMs: null, tracks: [] };
-    const local = new Map(this.#localTracks.map((track) => [track.media?.id, track.id]));
-    return readStats(await media.stats, { received: (mid) => media.trackOf(mid), sent: (id) => local.get(id) });
+    return readStats(await media.stats, (mid) => media.trackOf(mid));
   }
 
   #open(): void {
@@ -245,12 +244,15 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         send: (type, data) => this.#socket?.send(encodeCustom(type, data)),
         received: (trackId, media) => this.#apply(this.#remote.setMedia(trackId, media)),
         undecodable: (trackId, problem) => this.#apply(this.#remote.setUnavailable(trackId, problem)),
-        refused: (track) => this.#refused(track),
+        refused: (track) => {
+          this.#forget(track);
+          this.emit('unpublished', track);
+        },
         channelOpened: (channel) => this.#conversations.listen(channel),
         lost: () => this.#probe(),
         mediaChanged: (state) => this.#setMedia(state),
       },
-      () => ({ selfId: this.#selfId, takesCodecs: this.#features.includes('codecs') }),
+      () => ({ selfId: this.#selfId, features: this.#features }),
       this.#options?.encryption,
     );
   }
@@ -259,9 +261,6 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     clearTimeout(this.#probeTimer);
     this.#probeTimer = undefined;
     switch (message.type) {
-      case 'authenticated':
-      case 'unknown':
-        return undefined;
       case 'offerData':
         return this.#media?.offerData(message.data);
       case 'sdpAnswer':
@@ -284,7 +283,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         return this.emit('dataClosed', label, reason);
       }
       case 'trackMutedByServer':
-        return this.#localTracks.find(({ id }) => id === message.data.trackId)?.setMutedByServer(message.data.muted);
+      case 'fallbackWanted':
+        return this.#localTracks.find(({ id }) => id === message.data.trackId)?.take(message);
       case 'connected': {
         const { id, features = [] } = message.data;
         this.#features = features;
@@ -442,11 +442,6 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
       this.emit(type, track as RemoteTrack<TrackMetadata>);
     }
     if (changes.length > 0) this.emit('changed');
-  }
-
-  #refused(track: LocalTrack): void {
-    this.#forget(track);
-    this.emit('unpublished', track);
   }
 
   #forget(track: LocalTrack): void {

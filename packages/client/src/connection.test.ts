@@ -17,7 +17,7 @@ class FakeConnection extends EventTarget {
     if (this.#isClosed) throw new DOMException('', 'InvalidStateError');
     if (sendEncodings.some((one) => 'scalabilityMode' in one)) throw new DOMException('no such mode', 'OperationError');
     const transceiver = {
-      mid: '0',
+      mid: String(this.transceivers.length),
       direction: 'sendonly',
       currentDirection: null,
       sender: {},
@@ -53,33 +53,41 @@ afterEach(() => void delete world['RTCPeerConnection']);
 
 interface Offer {
   trackIdToTrackMetadata: object;
+  fallbacks: object;
 }
 
 /** Returns a connection, the metadata of the tracks in its offers, and the metadata of the tracks refused. */
-async function connect() {
+async function connect(features: readonly string[] = []) {
   const { MediaConnection } = await import('./connection.js');
   const offered: unknown[] = [];
+  const fallbacks: object[] = [];
   const refused: unknown[] = [];
   const hooks = {
-    send: (type: string, data: Offer) =>
-      void (type === 'sdpOffer' && offered.push(...Object.values(data.trackIdToTrackMetadata))),
+    send: (type: string, data: Offer) => {
+      if (type !== 'sdpOffer') return;
+      offered.push(...Object.values(data.trackIdToTrackMetadata));
+      fallbacks.push(data.fallbacks);
+    },
     received() {},
     refused: ({ metadata }: LocalTrack) => void refused.push(metadata),
     channelOpened() {},
     lost() {},
   };
-  const media = new MediaConnection(hooks as never, () => ({ selfId: 'ann', takesCodecs: false }));
+  const media = new MediaConnection(hooks as never, () => ({ selfId: 'ann', features }));
 
-  return { media, offered, refused };
+  return { media, offered, fallbacks, refused };
 }
 
 interface TrackParts {
   bind?: () => Promise<void>;
   init?: RTCRtpTransceiverInit;
+  codecs?: readonly unknown[];
 }
 
-function track(kind: string, { bind = () => Promise.resolve(), init = {} }: TrackParts = {}): LocalTrack {
-  return { kind, media: null, init, metadata: kind, bitratesBps: 1, bind, unbind() {} } as unknown as LocalTrack;
+function track(kind: string, parts: TrackParts = {}): LocalTrack {
+  const { bind = () => Promise.resolve(), init = {}, codecs = [undefined] } = parts;
+  const rest = { metadata: kind, bitratesBps: 1, bind, unbind() {} };
+  return { kind, media: null, init: () => init, codecs, ...rest } as unknown as LocalTrack;
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -135,4 +143,17 @@ test('offers the layers of AV1, sent and received, where the browser can', async
   const layers = { uri: 'https://x/av1-rtp-spec/', direction: 'sendonly' };
   const offered = [{ uri: 'urn:mid', direction: 'stopped' }, layers];
   expect(FakeConnection.last.transceivers.map(({ extensions }) => extensions)).toEqual([offered, offered]);
+});
+
+test.each([
+  ['names', ['codecs', 'fallback'], 2],
+  ['does not add', ['codecs'], 1],
+])('%s the second encoding of a track, if the server supports %p', async (_does, features, lines) => {
+  const { media, fallbacks } = await connect(features);
+  const camera = track('video', { codecs: ['vp9', 'vp8'] });
+  media.publish(camera).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await settled();
+  expect(FakeConnection.last.transceivers).toHaveLength(lines);
+  expect(fallbacks).toEqual([lines === 2 ? { '1': expect.stringContaining('ann:') } : {}]);
 });

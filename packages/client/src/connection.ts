@@ -1,6 +1,6 @@
 import type { FrameEncryption } from './client-types.js';
 import { RoomClientError, throwLater } from './errors.js';
-import { type LocalTrack, preferCodec } from './local-track.js';
+import { type LocalTrack, preferCodec, requestCodec } from './local-track.js';
 import { IDLE, type MediaState, pathOf, problemOf, REASONS } from './media-state.js';
 import { PathWatch } from './path-watch.js';
 import type { Unavailable } from './remote.js';
@@ -24,14 +24,15 @@ export interface ConnectionHooks {
 /** What the server has said in `connected`. */
 interface Session {
   selfId: string;
-  /** True if the server takes codecs that a client asks for. */
-  takesCodecs: boolean;
+  /** Protocol additions that the server supports too. */
+  features: readonly string[];
 }
 
 interface Publication {
   readonly track: LocalTrack;
   readonly id: string;
-  readonly transceiver: RTCRtpTransceiver;
+  /** Transceivers of its first and second encoding. */
+  readonly transceivers: readonly RTCRtpTransceiver[];
   readonly resolve: () => void;
   readonly reject: (error: RoomClientError) => void;
   accepted: boolean;
@@ -116,7 +117,7 @@ export class MediaConnection {
     this.#publications.delete(track);
     publication.reject(left());
     track.unbind();
-    this.#connection.removeTrack(publication.transceiver.sender);
+    for (const { sender } of publication.transceivers) this.#connection.removeTrack(sender);
     this.#request();
   }
 
@@ -223,7 +224,10 @@ export class MediaConnection {
       sdpOffer: { type: 'offer', sdp: connection.localDescription?.sdp },
       trackIdToTrackMetadata: Object.fromEntries(published.map(({ id, track }) => [id, track.metadata])),
       trackIdToTrackBitrates: Object.fromEntries(published.map(({ id, track }) => [id, track.bitratesBps])),
-      midToTrackId: Object.fromEntries(published.map(({ id, transceiver }) => [transceiver.mid, id])),
+      midToTrackId: Object.fromEntries(published.map(({ id, transceivers }) => [transceivers[0]!.mid, id])),
+      fallbacks: Object.fromEntries(
+        published.flatMap(({ id, transceivers }) => transceivers.slice(1).map(({ mid }) => [mid, id])),
+      ),
       encrypted: this.#encryption !== undefined,
     });
   }
@@ -232,20 +236,24 @@ export class MediaConnection {
     // Add them one by one: the later ones may be unpublished in the meantime.
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       const { track } = next;
-      const { selfId, takesCodecs } = this.#session();
+      const { selfId, features } = this.#session();
       const id = `${selfId}:${uniqueName()}`;
-      let transceiver;
+      const codecs = track.codecs.slice(0, features.includes('fallback') ? 2 : 1);
+      let transceivers;
       try {
-        transceiver = this.#connection.addTransceiver(track.media ?? track.kind, track.init);
+        transceivers = codecs.map((codec, place) => {
+          const added = this.#connection.addTransceiver(track.media ?? track.kind, track.init(codec, place));
+          offerLayers(added);
+          if (features.includes('codecs')) requestCodec(added, codec);
+          return added;
+        });
       } catch (error) {
         if (this.#closed) throw error;
         this.#refuse(next, `the browser does not send ${track.kind} with these options: ${error}`);
         continue;
       }
-      offerLayers(transceiver);
-      if (takesCodecs) track.requestCodec(transceiver);
-      this.#publications.set(track, { ...next, id, transceiver, accepted: false });
-      await track.bind(id, transceiver.sender);
+      this.#publications.set(track, { ...next, id, transceivers, accepted: false });
+      await track.bind(id, transceivers);
     }
   }
 
@@ -255,8 +263,8 @@ export class MediaConnection {
   }
 
   #settle(publication: Publication): void {
-    const { track, transceiver, accepted, resolve } = publication;
-    if (transceiver.currentDirection !== 'sendonly') {
+    const { track, transceivers, accepted, resolve } = publication;
+    if (transceivers[0]!.currentDirection !== 'sendonly') {
       const message = `the server accepts no ${track.kind} from this peer, or not with the codecs of this browser or simulcast`;
       return this.#refuse(publication, message);
     }

@@ -32,7 +32,7 @@ export interface DataHost {
 
 interface Waiting {
   /** Undefined if the caller only waits for the channel to open. */
-  readonly frame?: string | Bytes;
+  readonly frame: string | Bytes | undefined;
   readonly resolve: () => void;
   readonly reject: (error: RoomClientError) => void;
 }
@@ -67,7 +67,7 @@ class Conversation {
   /** Sends a frame. Without a frame, resolves when one could be sent. */
   send(frame?: string | Bytes): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...(frame === undefined ? {} : { frame }), resolve, reject });
+      this.#waiting.push({ frame, resolve, reject });
       this.#flush();
     });
   }

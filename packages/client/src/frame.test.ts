@@ -10,7 +10,6 @@ const text = fc.oneof(fc.string({ unit: codePoint(fc), maxLength: 400 }), fc.con
 test('reads frames written by the server', () => {
   const message: fc.Arbitrary<PeerMessage> = fc.oneof(
     fc.constant({ type: 'authenticated' as const }),
-    fc.record({ type: fc.constant('authRequest' as const), token: text }),
     fc.record({ type: fc.constant('mediaEvent' as const), data: text }),
   );
   fc.assert(

@@ -4,12 +4,11 @@
 /** Bytes outside shared memory: `Uint8Array<ArrayBuffer>`, but before TypeScript 5.7 that type had no parameter. */
 export type Bytes = ReturnType<typeof Uint8Array.of>;
 
+/** What the server sends. */
 export type PeerMessage =
-  | { readonly type: 'authenticated' }
-  | { readonly type: 'authRequest'; readonly token: string }
+  | { readonly type: 'authenticated' | 'unknown' }
   /** JSON text of one media event. */
-  | { readonly type: 'mediaEvent'; readonly data: string }
-  | { readonly type: 'unknown' };
+  | { readonly type: 'mediaEvent'; readonly data: string };
 
 const FIELDS = { authenticated: 1, authRequest: 2, mediaEvent: 3 } as const;
 /** The only field of `AuthRequest` and of `MediaEvent`. */
@@ -20,13 +19,12 @@ export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): B
   return field(FIELDS[type], field(TEXT, new TextEncoder().encode(text)));
 }
 
-/** Decodes one frame. Anything but a `PeerMessage` of this version is `unknown`. */
+/** Decodes one frame. Anything but what this version of the server sends is `unknown`. */
 export function decodeFrame(frame: ArrayBuffer): PeerMessage {
   const content = new Map(readFields(new Uint8Array(frame)));
-  if (content.has(FIELDS.authenticated)) return { type: 'authenticated' };
-  const [token, event] = [content.get(FIELDS.authRequest), content.get(FIELDS.mediaEvent)];
-  if (token !== undefined) return { type: 'authRequest', token: textOf(token) };
-  return event === undefined ? { type: 'unknown' } : { type: 'mediaEvent', data: textOf(event) };
+  const event = content.get(FIELDS.mediaEvent);
+  if (event !== undefined) return { type: 'mediaEvent', data: textOf(event) };
+  return { type: content.has(FIELDS.authenticated) ? 'authenticated' : 'unknown' };
 }
 
 function textOf(message: Uint8Array): string {

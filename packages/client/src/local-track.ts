@@ -1,5 +1,6 @@
 import { mustBeSendable } from './errors.js';
-import { VARIANTS, type Variant } from './signaling.js';
+import { SCALE } from './quality.js';
+import { type EventOfLocalTrack, VARIANTS, type Variant } from './signaling.js';
 
 /** Codecs of video tracks; browsers differ in which ones they have. */
 export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1' | 'h265';
@@ -20,6 +21,11 @@ export interface PublishOptions {
    */
   readonly codec?: VideoCodec;
   /**
+   * Instead of `codec`: the codec of the video, and that of a second encoding for participants whose browsers cannot
+   * show the first. The second one is sent only while there are such participants.
+   */
+  readonly codecs?: readonly [VideoCodec, VideoCodec?];
+  /**
    * Sends the sizes as layers of one stream instead of `simulcast`, such as `L3T3_KEY` (W3C Scalable Video Coding).
    * With `codec: 'vp9'` the server leaves out those for which a viewer lacks bandwidth. With a mode that the browser
    * does not know, `publish` rejects with `PUBLISH_REFUSED`.
@@ -38,7 +44,6 @@ export interface PublishOptions {
 const SIMULCAST_BPS: Readonly<Record<Variant, number>> = { l: 150_000, m: 500_000, h: 2_500_000 };
 const VIDEO_BPS = 2_500_000;
 const AUDIO_BPS = 50_000;
-const SCALE_DOWN: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
 
 /** The part of a call that a published track needs. */
 export interface TrackHost {
@@ -51,7 +56,8 @@ export interface TrackHost {
 /** The place of a track in one connection. */
 interface Binding {
   readonly id: string;
-  readonly sender: RTCRtpSender;
+  /** The second one sends the second encoding. */
+  readonly senders: readonly RTCRtpSender[];
   /** Resolves when the track has left the connection. */
   readonly left: Promise<void>;
   readonly leave: () => void;
@@ -75,10 +81,17 @@ export function preferCodec(transceiver: RTCRtpTransceiver, type: string, others
   }
 }
 
+/** Offers a codec alone, which the server takes for a request: browsers always list all that they have. */
+export function requestCodec(transceiver: RTCRtpTransceiver, codec: VideoCodec | undefined): void {
+  if (codec !== undefined) preferCodec(transceiver, `video/${codec}`, 'video/rtx');
+}
+
 /** A published track. It remains the same object through mutes, replacements and reconnections. */
 export class LocalTrack {
   readonly kind: 'audio' | 'video';
   readonly simulcast: boolean;
+  /** @internal Codecs to ask for, of the first encoding and of the second one, if there is to be one. */
+  readonly codecs: readonly (VideoCodec | undefined)[];
   readonly #host: TrackHost;
   readonly #options: PublishOptions;
   #media: MediaStreamTrack | null;
@@ -97,6 +110,7 @@ export class LocalTrack {
     this.#media = media;
     this.#metadata = options.metadata ?? null;
     this.#options = options;
+    this.codecs = this.kind === 'video' ? (options.codecs ?? [options.codec]) : [undefined];
     this.#host = host;
     this.#follow(media);
   }
@@ -185,35 +199,29 @@ export class LocalTrack {
     return this.#host.removeTrack(this);
   }
 
-  /** @internal The settings of its transceiver. */
-  get init(): RTCRtpTransceiverInit {
+  /**
+   * @internal The settings of the transceiver of its first or second encoding. The second one is sent once the server
+   * wants it.
+   */
+  init(codec: VideoCodec | undefined, place: number): RTCRtpTransceiverInit {
+    const active = place === 0;
     const limits = this.bitratesBps;
-    const isLimited = this.kind === 'video' || this.#options.maxBitrateBps !== undefined;
+    const { maxBitrateBps, scalabilityMode } = this.#options;
+    const isVideo = this.kind === 'video';
+    const isLimited = isVideo || maxBitrateBps !== undefined;
+    const hasLayers = isVideo && active && scalabilityMode !== undefined;
     const encodings: RTCRtpEncodingParameters[] =
       typeof limits === 'number'
-        ? [{ ...(isLimited ? { maxBitrate: limits } : {}), ...this.#layers }]
+        ? [{ active, ...(isLimited ? { maxBitrate: limits } : {}), ...(hasLayers ? { scalabilityMode } : {}) }]
         : VARIANTS.map((rid) => ({
             rid,
+            active,
             maxBitrate: limits[rid],
-            scaleResolutionDownBy: SCALE_DOWN[rid],
+            scaleResolutionDownBy: SCALE[rid],
             // Without a mode, Chromium sends the sizes of VP9 in one stream that no viewer can get a part of.
-            ...(this.#options.codec === 'vp9' || this.#options.codec === 'av1' ? { scalabilityMode: 'L1T1' } : {}),
+            ...(codec === 'vp9' || codec === 'av1' ? { scalabilityMode: 'L1T1' } : {}),
           }));
     return { direction: 'sendonly', sendEncodings: encodings };
-  }
-
-  /**
-   * @internal Offers the requested codec alone, which the server takes for a request: browsers always list all that
-   * they have.
-   */
-  requestCodec(transceiver: RTCRtpTransceiver): void {
-    const { codec } = this.#options;
-    if (codec !== undefined) preferCodec(transceiver, `video/${codec}`, 'video/rtx');
-  }
-
-  get #layers(): { scalabilityMode?: string } {
-    const { scalabilityMode } = this.#options;
-    return scalabilityMode === undefined || this.kind === 'audio' ? {} : { scalabilityMode };
   }
 
   /** @internal Bits per second of the track, or of each of its variants. */
@@ -228,12 +236,12 @@ export class LocalTrack {
     return limit ?? (this.kind === 'video' ? VIDEO_BPS : AUDIO_BPS);
   }
 
-  /** @internal Called when the track has a transceiver of the current connection. */
-  async bind(id: string, sender: RTCRtpSender): Promise<void> {
+  /** @internal Called when the track has its transceivers of the current connection. */
+  async bind(id: string, transceivers: readonly Pick<RTCRtpTransceiver, 'sender'>[]): Promise<void> {
     let leave = (): void => undefined;
     const left = new Promise<void>((resolve) => (leave = resolve));
-    this.#binding = { id, sender, left, leave };
-    if (this.#muted) await sender.replaceTrack(null);
+    this.#binding = { id, senders: transceivers.map(({ sender }) => sender), left, leave };
+    if (this.#muted) await this.#give(null);
   }
 
   /** @internal Called when the others know the track. */
@@ -248,10 +256,20 @@ export class LocalTrack {
     this.#mutedByServer = false;
   }
 
-  /** @internal */
-  setMutedByServer(muted: boolean): void {
-    this.#mutedByServer = muted;
-    this.#host.localTrackChanged();
+  /** @internal Takes what the server says of the track. */
+  take({ type, data }: EventOfLocalTrack): void {
+    if (type === 'fallbackWanted') return this.#sendFallback(data.wanted);
+    this.#mutedByServer = data.muted;
+    return this.#host.localTrackChanged();
+  }
+
+  #sendFallback(active: boolean): void {
+    const sender = this.#binding?.senders[1];
+    if (sender === undefined) return;
+    const parameters = sender.getParameters();
+    for (const encoding of parameters.encodings) encoding.active = active;
+    // A connection that closes meanwhile refuses them.
+    sender.setParameters(parameters).catch(() => undefined);
   }
 
   /** Mutes the track when its device is unplugged or forbidden, so that others do not see a frozen picture. */
@@ -264,7 +282,8 @@ export class LocalTrack {
   /** Gives the sender this media. If the connection closes, the promise stays open (WebRTC, "chain an operation"). */
   async #give(media: MediaStreamTrack | null): Promise<void> {
     const binding = this.#binding;
-    if (binding !== undefined) await Promise.race([binding.sender.replaceTrack(media), binding.left]);
+    const given = binding?.senders.map((sender) => sender.replaceTrack(media)) ?? [];
+    await Promise.race([Promise.all(given), binding?.left]);
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

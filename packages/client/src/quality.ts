@@ -1,7 +1,7 @@
 import { VARIANTS, type Variant } from './signaling.js';
 
 /** Factor by which a variant is smaller than the camera's picture. */
-const SCALE: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
+export const SCALE: Readonly<Record<Variant, number>> = { l: 4, m: 2, h: 1 };
 /** Assumed height of a camera before its first picture. */
 const USUAL_HEIGHT = 720;
 /** A picture stretched by a quarter still looks sharp. */

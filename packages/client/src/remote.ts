@@ -1,4 +1,4 @@
-import type { ServerEvent, Variant, WireEndpoint, WireTrack } from './signaling.js';
+import type { Received, Variant, WireEndpoint, WireTrack } from './signaling.js';
 
 /**
  * `NO_CODEC`: this browser cannot decode the track. With encryption, `NO_KEY`: it was encrypted with another key, or
@@ -81,36 +81,36 @@ export class RemotePeers {
   }
 
   /** Returns the changes caused by an event; none if it does not concern the others. */
-  apply(event: ServerEvent): RemoteChange[] {
-    switch (event.type) {
+  apply({ type, data }: Received): RemoteChange[] {
+    switch (type) {
       case 'connected': {
-        const { otherEndpoints } = event.data;
+        const { otherEndpoints } = data;
         const present = new Set(otherEndpoints.map(({ id }) => id));
         const gone = [...this.#peers.keys()].filter((id) => !present.has(id));
         return [...gone.flatMap((id) => this.#removePeer(id)), ...otherEndpoints.flatMap((one) => this.#resume(one))];
       }
       case 'endpointAdded':
-        return this.#resume(event.data);
+        return this.#resume(data);
       case 'endpointUpdated':
-        return this.#updatePeer(event.data.id, event.data.metadata);
+        return this.#updatePeer(data.id, data.metadata);
       case 'endpointRemoved':
-        return this.#removePeer(event.data.id);
+        return this.#removePeer(data.id);
       case 'tracksAdded':
-        return this.#addTracks(event.data.endpointId, event.data.tracks);
+        return this.#addTracks(data.endpointId, data.tracks);
       case 'tracksRemoved':
-        return event.data.trackIds.flatMap((id) => this.#removeTrack(id));
+        return data.trackIds.flatMap((id) => this.#removeTrack(id));
       case 'trackUpdated':
-        return this.#updateTrack(event.data.trackId, { metadata: event.data.metadata });
+        return this.#updateTrack(data.trackId, { metadata: data.metadata });
       case 'encodingSwitched':
-        return this.#updateTrack(event.data.trackId, { variant: event.data.encoding });
+        return this.#updateTrack(data.trackId, { variant: data.encoding });
       case 'vadNotification':
-        return this.#updateTrack(event.data.trackId, { speaking: event.data.status === 'speech' });
+        return this.#updateTrack(data.trackId, { speaking: data.status === 'speech' });
       case 'trackUnavailable':
-        return this.setUnavailable(event.data.trackId, event.data.reason);
+        return this.setUnavailable(data.trackId, data.reason);
       case 'trackMuted':
-        return this.#mute(event.data);
+        return this.#mute(data);
       case 'trackStalled': {
-        const { trackId, stalled } = event.data;
+        const { trackId, stalled } = data;
         if (this.find(trackId)?.stalled === stalled) return [];
         return this.#updateTrack(trackId, { stalled }, stalled ? 'stalled' : 'resumed');
       }

@@ -6,7 +6,16 @@ export type Variant = 'l' | 'm' | 'h';
 export const VARIANTS: readonly Variant[] = ['l', 'm', 'h'];
 
 /** Protocol additions that this client uses if the server supports them (docs/reference/peer-signaling.md). */
-export const FEATURES = ['pause', 'data', 'trackState', 'trackRefused', 'permissions', 'trackUnavailable', 'codecs'];
+export const FEATURES = [
+  'pause',
+  'data',
+  'trackState',
+  'trackRefused',
+  'permissions',
+  'trackUnavailable',
+  'codecs',
+  'fallback',
+];
 
 /** What a participant may do. */
 export interface Permissions {
@@ -66,6 +75,7 @@ export type ServerEvent =
   | Event<'vadNotification', OfTrack & { status: string }>
   | Event<'bandwidthEstimation', { estimation: number }>
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
+  | Event<'fallbackWanted', OfTrack & { wanted: boolean }>
   | Event<'trackMuted', OfTrack & { muted: boolean; by: 'publisher' | 'server' }>
   | Event<'trackStalled', OfTrack & { stalled: boolean }>
   | Event<'trackUnavailable', OfTrack & { reason: 'NO_CODEC' | 'NO_KEY' }>
@@ -76,13 +86,15 @@ export type ServerEvent =
   | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>
   | Event<'candidate', { candidate: string; sdpMLineIndex: number }>;
 
+export type EventOfLocalTrack = Extract<ServerEvent, { type: 'trackMutedByServer' | 'fallbackWanted' }>;
+
 interface Event<Type extends string, Data> {
   readonly type: Type;
   readonly data: Data;
 }
 
 /** What arrives on the socket. Events of a newer server are `unknown`. */
-export type Received = { readonly type: 'authenticated' } | ServerEvent | { readonly type: 'unknown' };
+export type Received = { readonly type: 'authenticated' | 'unknown'; readonly data?: undefined } | ServerEvent;
 
 /**
  * Decodes one frame from the server.
@@ -90,8 +102,7 @@ export type Received = { readonly type: 'authenticated' } | ServerEvent | { read
  */
 export function decode(frame: ArrayBuffer): Received {
   const message = decodeFrame(frame);
-  if (message.type === 'authenticated') return message;
-  if (message.type !== 'mediaEvent') return { type: 'unknown' };
+  if (message.type !== 'mediaEvent') return message;
   let event = JSON.parse(message.data) as { type: string; data?: unknown };
   while (event.type === 'custom') event = event.data as typeof event;
   return event as Received;

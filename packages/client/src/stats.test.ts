@@ -1,26 +1,19 @@
 import { expect, test } from '@jest/globals';
 import { readStats } from './stats.js';
 
-const track = {
-  received: (mid: string) => (mid === '3' ? 'theirs' : undefined),
-  sent: (id: string) => `mine of ${id}`,
-};
+const track = (mid: string) => ({ '3': 'theirs', '5': 'mine' })[mid];
 
 test('sums the variants of one sent track, including what the server reports about them', () => {
   const report = new Map<string, object>([
-    ['s', { type: 'media-source', trackIdentifier: 'camera' }],
     ['c', { type: 'codec', mimeType: 'video/VP9' }],
     ['r1', { type: 'remote-inbound-rtp', packetsLost: 2, jitter: 0.01 }],
-    [
-      'o1',
-      { type: 'outbound-rtp', kind: 'video', mediaSourceId: 's', remoteId: 'r1', bytesSent: 100, packetsSent: 10 },
-    ],
+    ['o1', { type: 'outbound-rtp', kind: 'video', mid: '5', remoteId: 'r1', bytesSent: 100, packetsSent: 10 }],
     [
       'o2',
       {
         type: 'outbound-rtp',
         kind: 'video',
-        mediaSourceId: 's',
+        mid: '5',
         codecId: 'c',
         bytesSent: 50,
         packetsSent: 5,
@@ -31,7 +24,7 @@ test('sums the variants of one sent track, including what the server reports abo
   for (const [id, entry] of report) Object.assign(entry, { id });
   expect(readStats(report, track).tracks).toEqual([
     expect.objectContaining({
-      trackId: 'mine of camera',
+      trackId: 'mine',
       direction: 'sent',
       codec: 'video/VP9',
       bytes: 150,
@@ -56,11 +49,16 @@ test('finds received tracks by their m-line, and the round trip by the path in u
   });
 });
 
+test('leaves out what is sent besides the tracks: the second encoding of one', () => {
+  const report = new Map([['o', { type: 'outbound-rtp', kind: 'video', mid: '6', bytesSent: 1 }]]);
+  expect(readStats(report, track).tracks).toEqual([]);
+});
+
 test('takes the loudness of a received track from its own counters, and that of a sent one from its source', () => {
   const report = new Map<string, object>([
     ['i', { type: 'inbound-rtp', kind: 'audio', mid: '3', audioLevel: 0.25 }],
-    ['s', { type: 'media-source', trackIdentifier: 'microphone', audioLevel: 0.5 }],
-    ['o', { type: 'outbound-rtp', kind: 'audio', mediaSourceId: 's' }],
+    ['s', { type: 'media-source', audioLevel: 0.5 }],
+    ['o', { type: 'outbound-rtp', kind: 'audio', mid: '5', mediaSourceId: 's' }],
   ]);
   for (const [id, entry] of report) Object.assign(entry, { id });
   expect(readStats(report, track).tracks.map(({ audioLevel }) => audioLevel)).toEqual([0.25, 0.5]);

@@ -28,10 +28,13 @@ export interface CallStats {
 
 type Entry = Readonly<Record<string, unknown>>;
 
-/** Reads a browser's counters (W3C Identifiers for WebRTC's Statistics API). Simulcast variants are summed. */
+/**
+ * Reads a browser's counters (W3C Identifiers for WebRTC's Statistics API). Simulcast variants are summed. `trackOf`
+ * returns the id of the track on an m-line.
+ */
 export function readStats(
   report: Pick<RTCStatsReport, 'forEach'>,
-  trackId: { received(mid: string): string | undefined; sent(mediaId: string): string | undefined },
+  trackOf: (mid: string) => string | undefined,
 ): CallStats {
   const entries: Entry[] = [];
   report.forEach((entry: Entry) => entries.push(entry));
@@ -46,25 +49,26 @@ export function readStats(
     }
     if (type !== 'inbound-rtp' && type !== 'outbound-rtp') continue;
     const received = type === 'inbound-rtp';
-    const source = byId.get(entry['mediaSourceId']);
-    const id = received ? trackId.received(String(entry['mid'])) : trackId.sent(String(source?.['trackIdentifier']));
+    const id = trackOf(String(entry['mid']));
     if (id === undefined) continue;
-    const remote = byId.get(entry['remoteId']);
+    // The server reports what it has lost of a sent track.
+    const heard = received ? entry : byId.get(entry['remoteId']);
+    const sound = received ? entry : byId.get(entry['mediaSourceId']);
     const before = tracks.get(id);
     tracks.set(id, {
       trackId: id,
       direction: received ? 'received' : 'sent',
       kind: entry['kind'] === 'video' ? 'video' : 'audio',
       codec: (byId.get(entry['codecId'])?.['mimeType'] as string | undefined) ?? before?.codec ?? null,
-      bytes: number(before?.bytes) + number(received ? entry['bytesReceived'] : entry['bytesSent']),
-      packets: number(before?.packets) + number(received ? entry['packetsReceived'] : entry['packetsSent']),
-      packetsLost: number(before?.packetsLost) + number((received ? entry : remote)?.['packetsLost']),
-      jitterMs: Math.max(number(before?.jitterMs), number((received ? entry : remote)?.['jitter']) * 1_000),
+      bytes: number(before?.bytes) + number(entry['bytesReceived'] ?? entry['bytesSent']),
+      packets: number(before?.packets) + number(entry['packetsReceived'] ?? entry['packetsSent']),
+      packetsLost: number(before?.packetsLost) + number(heard?.['packetsLost']),
+      jitterMs: Math.max(number(before?.jitterMs), number(heard?.['jitter']) * 1_000),
       width: Math.max(number(before?.width), number(entry['frameWidth'])),
       height: Math.max(number(before?.height), number(entry['frameHeight'])),
       framesPerSecond: Math.max(number(before?.framesPerSecond), number(entry['framesPerSecond'])),
       frozenMs: number(entry['totalFreezesDuration']) * 1_000,
-      audioLevel: number((received ? entry : source)?.['audioLevel']),
+      audioLevel: number(sound?.['audioLevel']),
     });
   }
   return { roundTripMs, tracks: [...tracks.values()] };

@@ -1,5 +1,6 @@
 // The second encoding of a track, for receivers who cannot decode the first.
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { silentLog } from '@bloom/log';
 import { fuzzRuns } from '@bloom/time/testing';
 import fc from 'fast-check';
 import { MemoryWorld, type MemoryPeer } from '../testing/memory-port.js';
@@ -152,6 +153,38 @@ describe('on one worker', () => {
     world.negotiate('ann', { inbound: [FIRST, SECOND] });
     sendAll(ann, camera.vp8Frame({ key: true }));
     expect(old.packets).toHaveLength(2);
+  });
+
+  test.each(['before', 'after'])(
+    'is delivered to a component that lacks the first, opened %s it, without a complaint',
+    (when) => {
+      const warn = jest.fn();
+      const other = new MemoryWorld({ ...silentLog, warn });
+      const open = () => other.apply({ type: 'openTap', tap: 7, trackId: 'cam', codecs: ['h264', 'vp8'] });
+      if (when === 'before') open();
+      const publisher = other.join('ann', { inbound: [FIRST, SECOND] });
+      if (when === 'after') open();
+      other.advance(40);
+      expect(wanted(other)).toEqual([true]);
+      const camera = secondCamera();
+      for (let i = 0; i < 2; i++) sendAll(publisher, camera.vp8Frame({ key: i === 0 }));
+      other.advance(100);
+      const codecs = other.reports.flatMap((report) =>
+        report.type === 'tapEvent' && report.event.type === 'frame' ? [report.event.frame.codec] : [],
+      );
+      expect(codecs).toEqual(['vp8', 'vp8']);
+      expect(warn).not.toHaveBeenCalled();
+      other.apply({ type: 'closeTap', tap: 7 });
+      other.advance(3_200);
+      expect(wanted(other)).toEqual([true, false]);
+    },
+  );
+
+  test('is left alone by a component that takes the first, or neither', () => {
+    world.apply({ type: 'openTap', tap: 1, trackId: 'cam', codecs: ['vp9', 'vp8'] });
+    world.apply({ type: 'openTap', tap: 2, trackId: 'cam', codecs: ['h264'] });
+    world.advance(100);
+    expect(wanted(world)).toEqual([]);
   });
 
   test('is not expected to send, so its silence is no fault', () => {

@@ -1,4 +1,5 @@
 import {
+  type CodecName,
   type FrameAssembler,
   type OrderedPacket,
   PART_BYTES,
@@ -60,6 +61,8 @@ export class FrameTap implements TrackSubscriber {
   #dropping = false;
   #isDropLogged = false;
   #closed = false;
+  /** Codec that the consumer does not take; reported with the next tick, since the fallback follows its track. */
+  #refused: CodecName | undefined;
 
   constructor(
     context: MediaContext,
@@ -74,13 +77,15 @@ export class FrameTap implements TrackSubscriber {
     this.selection.setTarget('h');
   }
 
+  /** Takes a track in one of the consumer's codecs; one with a fallback has two chances. */
   attach(track: PublishedTrack): void {
-    if (this.#closed || this.#track === track) return;
-    const { name: codec } = track.params.codec;
-    if (!this.#codecs.includes(codec)) {
-      this.#context.world.log.warn('media.tap_codec_refused', { trackId: this.trackId, codec });
+    if (this.#closed || this.#track !== undefined) return;
+    const { codec, fallback } = track.params;
+    if (!this.#codecs.includes(codec.name)) {
+      if (fallback !== true) this.#refused = codec.name;
       return;
     }
+    this.#refused = undefined;
     this.#track = track;
     this.#share.moveTo(track.owner.backlog);
     track.addSlot(this);
@@ -185,6 +190,10 @@ export class FrameTap implements TrackSubscriber {
   /** Delivers what is in order. Called about every 20 ms. */
   tick(nowMs: number): void {
     if (this.#closed) return;
+    if (this.#refused !== undefined) {
+      this.#context.world.log.warn('media.tap_codec_refused', { trackId: this.trackId, codec: this.#refused });
+      this.#refused = undefined;
+    }
     if (this.#source !== undefined) this.#drain(nowMs);
     if (nowMs - this.#packetAtMs < SILENT_MS && this.#needsKeyframe()) this.requestKeyframe();
     this.#flush();

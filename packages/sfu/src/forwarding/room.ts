@@ -261,8 +261,7 @@ export class ForwardingRoom {
     const { tap: number, trackId } = command;
     const tap = new FrameTap(this.#context, command, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
     this.#taps.set(number, tap);
-    const track = this.#tracks.get(keyOf({ trackId }));
-    if (track !== undefined) tap.attach(track);
+    for (const track of tracksWithId(this.#tracks, trackId)) tap.attach(track);
   }
 
   #closeTap(number: number): void {
@@ -285,7 +284,6 @@ export class ForwardingRoom {
     this.#tracks.set(key, track);
     this.crossings?.published(track);
     for (const slot of this.#slots.get(trackId) ?? []) slot.attach(track);
-    if (params.fallback === true) return;
     for (const tap of this.#taps.values()) if (tap.trackId === trackId) tap.attach(track);
   }
 

@@ -72,3 +72,13 @@ test('is over when the last room has ended', async () => {
   node.clock.setTimeout(() => void node.rooms.deleteRoom('kitchen'), 3_100);
   expect(await isOverAfter(3.2, { drainTimeout: 60 })).toBe(true);
 });
+
+test('waits until the people of a moved room have their media elsewhere', async () => {
+  const { token } = await node.rooms.addPeer('kitchen', {});
+  const client = await node.connect(token);
+  await client.act({ type: 'join', metadata: null, moves: true });
+  const given = () => new Promise<undefined>(() => undefined);
+  await node.host.giveRoom('kitchen', { offer: async () => null, given, over: () => undefined });
+  await node.advance(0.1);
+  expect(await isOverAfter(8)).toBe(true);
+});

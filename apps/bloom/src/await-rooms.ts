@@ -9,7 +9,7 @@ const MOVE_SECONDS = 8;
 /** The part of it that the node keeps for its LiveKit clients, which it tells one after the other. */
 const TELL_SECONDS = 2;
 
-type Rooms = Pick<RoomHost, 'drain' | 'load' | 'roomIds' | 'whyStays'> & {
+type Rooms = Pick<RoomHost, 'drain' | 'leaving' | 'load' | 'roomIds' | 'whyStays'> & {
   drainOrder: Pick<RoomHost['drainOrder'], 'moveRefusal' | 'moveAway'>;
 };
 
@@ -37,7 +37,8 @@ export async function awaitRooms({ rooms, settings, log, clock = systemClock }: 
     if (timeoutSeconds > 0) log.info('node.draining', { rooms: rooms.load().rooms, timeoutSeconds });
     if (moves) rooms.drainOrder.moveAway(timeoutSeconds * 1_000);
   }
-  const isOver = (): boolean => rooms.load().rooms === 0 || (drainTimeout === 0 && allStay(rooms));
+  const isOver = (): boolean =>
+    rooms.leaving === 0 && (rooms.load().rooms === 0 || (drainTimeout === 0 && allStay(rooms)));
   while (clock.now() < until && !isOver()) await sleep(POLL_MS, { clock });
 }
 

@@ -124,6 +124,8 @@ export class RoomHost {
   readonly #entries = new Map<string, Entry>();
   /** Actors of rooms that have moved away, which pass messages on. */
   readonly #relays = new Map<string, RoomRef>();
+  /** Those of them whose people still have their media here. */
+  readonly #leaving = new Set<RoomRef>();
   readonly #reach = new MediaReach();
   #subscriptions = 0;
   readonly #drainedFor = new Set<DrainReason>();
@@ -151,6 +153,11 @@ export class RoomHost {
     this.#newId = options.newId ?? (() => randomUUID());
     this.#sessions = new RequestSessions({ system, clock: this.#clock, sockets: this.sockets });
     this.#owner = system.spawn(owner, { name: 'rooms', permanent: true });
+  }
+
+  /** Number of rooms that have moved away and whose people still have their media here, for 8 s at most. */
+  get leaving(): number {
+    return this.#leaving.size;
   }
 
   load(): RoomsLoad {
@@ -339,6 +346,7 @@ export class RoomHost {
   async deleteAll(): Promise<void> {
     this.endSoon();
     this.relayed.closeAll();
+    for (const room of this.#leaving) this.#system.cast(room, { type: 'farewellOver' });
     const entries = [...this.#entries.values()];
     const held = entries.filter(({ decided }) => decided !== undefined);
     const end = async (entry: Entry): Promise<void> => {
@@ -401,6 +409,12 @@ export class RoomHost {
   }
 
   async #openMedia(entry: Entry, roomId: string): Promise<MediaRoom> {
+    // The room of this id that has moved away has ended.
+    const relay = this.#relays.get(roomId);
+    if (relay !== undefined) {
+      await this.#system.call(relay, { type: 'relayOver' }, DELETE_TIMEOUT_MS).catch(() => {});
+      await this.#system.stop(relay);
+    }
     entry.media = await this.#options.engine.openRoom(roomId, (event) => {
       if (entry.ref === undefined) entry.early.push(event);
       else this.#system.cast(entry.ref, { type: isData(event) ? 'fromData' : 'fromMedia', event });
@@ -416,9 +430,6 @@ export class RoomHost {
   ): Promise<void> {
     const { events, moved, createSession, webrtcEnabled, secretKeyBase } = this.#options;
     const { roomId, webhookUrl } = config;
-    // The room of this id that has moved away has ended.
-    const relay = this.#relays.get(roomId);
-    if (relay !== undefined) await this.#system.stop(relay);
     const behaviour = roomBehaviour({
       config,
       media,
@@ -458,7 +469,12 @@ export class RoomHost {
       given: () => {
         this.fence.drop(roomId);
         this.#forget(roomId, entry);
-        if (entry.ref !== undefined) this.#relays.set(roomId, entry.ref);
+        if (entry.ref === undefined) return;
+        this.#relays.set(roomId, entry.ref);
+        this.#leaving.add(entry.ref);
+      },
+      left: () => {
+        if (entry.ref !== undefined) this.#leaving.delete(entry.ref);
       },
       relayed: () => {
         if (this.#relays.get(roomId) === entry.ref) this.#relays.delete(roomId);

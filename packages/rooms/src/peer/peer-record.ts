@@ -48,6 +48,8 @@ export interface PeerRecord {
   name: string | undefined;
   /** The peer receives every track, whatever the publishers say. */
   exempt: boolean;
+  /** Its client opens a second connection when the room moves. */
+  moves: boolean;
   /** Who may receive the peer's tracks; undefined = all. */
   audience: ReadonlyMap<string, ReadonlySet<string> | 'all'> | undefined;
   /** Ids of the tracks that the media plane withholds from the peer. */
@@ -111,6 +113,7 @@ export function newPeer({
     hidden: false,
     name: undefined,
     exempt: false,
+    moves: false,
     audience: undefined,
     withheld: new Set(),
     metadata: null,

@@ -114,6 +114,10 @@ export type SessionInput =
   | { type: 'trackRemovedByServer'; trackId: string }
   /** A message from the backend to the client. */
   | { type: 'roomMessage'; message: RoomMessage }
+  /** The room runs at another node, and the media here flows on until the client has a connection there. */
+  | { type: 'roomMoved' }
+  /** Every such client has its connection there. */
+  | { type: 'othersMoved' }
   | { type: 'timer'; name: SessionTimer };
 
 export type SessionTimer = 'offer' | 'ice' | 'retry' | 'apply' | 'hold' | 'restart' | 'quality';
@@ -130,6 +134,8 @@ export type PeerRequest =
       name?: string;
       /** The peer receives every track, whatever the publishers say. */
       exempt?: boolean;
+      /** The client opens a second connection when the room moves, and leaves this one afterwards. */
+      moves?: boolean;
     }
   /** The client sent `disconnect`: like a socket loss, but the socket stays open and may `connect` again. */
   | { type: 'leave' }
@@ -141,6 +147,8 @@ export type PeerRequest =
   | { type: 'setTrackMuted'; trackId: string; muted: boolean }
   /** Sets who may receive the peer's tracks, present and future ones; null = all, as after a join. */
   | { type: 'setAudience'; audience: Audience | null }
+  /** The client has a connection to the node that the room has moved to. */
+  | { type: 'moved' }
   /** The peer's media endpoint is beyond repair: close 1011 with this reason and count the peer as crashed. */
   | { type: 'fail'; reason: string };
 

@@ -52,6 +52,9 @@ export class ClientRequests {
         return this.#endpoints.setMuted(peer, request.trackId, { publisher: request.muted });
       case 'setAudience':
         return peer.joined ? this.#endpoints.setAudience(peer, request.audience) : undefined;
+      case 'moved':
+        // The room is here, or the client has moved to it.
+        return undefined;
     }
   }
 
@@ -80,7 +83,10 @@ export class ClientRequests {
     this.#world.setTimer('returns', RETURN_MS);
   }
 
-  #join(peer: PeerRecord, { metadata, hidden = false, name, exempt = false }: PeerRequest & { type: 'join' }): void {
+  #join(
+    peer: PeerRecord,
+    { metadata, hidden = false, name, exempt = false, moves = false }: PeerRequest & { type: 'join' },
+  ): void {
     if (peer.joined) return;
     const known = peer.expected?.joined === true ? { metadata: shownMetadata(peer) } : undefined;
     if (peer.expected !== undefined) peer.expected.joined = false;
@@ -89,6 +95,7 @@ export class ClientRequests {
     peer.metadata = metadata;
     peer.name = name;
     peer.exempt = exempt;
+    peer.moves = moves;
     peer.audience = undefined;
     this.#endpoints.withholdFrom(peer);
     if (peer.connection?.client === 'livekit') this.#world.media({ type: 'watchQuality' });

@@ -1,6 +1,7 @@
 import { ActorError, LOCAL, later, type ActorContext, type MessageOf } from '@bloom/actors';
 import { type Clock, inTime } from '@bloom/time';
 import { done, refusals, refused } from '../outcome.js';
+import type { Farewell } from './farewell.js';
 import { ROOM_SHAPES, type RoomProtocol, type RoomRef } from './room-messages.js';
 
 /** How long the former owner passes requests on: every member knows the new owner by then. */
@@ -10,6 +11,8 @@ const RELAY_MS = 10_000;
  * room: what they saw fail must not happen later.
  */
 const WAIT_MS = 3_200;
+/** How long people keep their media here until they have it at the new owner. */
+const FAREWELL_MS = 8_000;
 /** How long the new owner has to answer; shorter than callers wait for the room. */
 const ANSWER_TIMEOUT_MS = 3_500;
 
@@ -19,6 +22,10 @@ type Message = MessageOf<RoomProtocol>;
 interface RelayOptions {
   roomId: string;
   target: Promise<RoomRef | undefined>;
+  /** The people who have not gone over. */
+  farewell: Farewell;
+  /** Called when all of them have. */
+  left: () => void;
   clock: Clock;
 }
 
@@ -26,18 +33,25 @@ interface RelayOptions {
 export class Relay {
   readonly #roomId: string;
   readonly #target: Promise<RoomRef | undefined>;
+  readonly #farewell: Farewell;
+  readonly #left: () => void;
   readonly #clock: Clock;
 
   /** `target`: resolves when the room runs at its new owner, as that of `Carry.given` does; rejects when it is lost. */
-  constructor({ roomId, target, clock }: RelayOptions, context: Context) {
+  constructor({ roomId, target, farewell, left, clock }: RelayOptions, context: Context) {
     this.#roomId = roomId;
     this.#target = target;
+    this.#farewell = farewell;
+    this.#left = left;
     this.#clock = clock;
+    if (farewell.isOver) left();
+    else context.setTimer('farewell', FAREWELL_MS, { type: 'farewellOver' });
     target.then(
       (room) => {
         if (room === undefined) return void context.cast(context.self, { type: 'relayOver' });
         context.monitor(room, (down) => ({ type: 'relayDown', reason: down.reason }));
         context.setTimer('relay', RELAY_MS, { type: 'relayOver' });
+        farewell.begin();
       },
       () => context.cast(context.self, { type: 'relayOver' }),
     );
@@ -46,7 +60,14 @@ export class Relay {
   /** Answers a message to the room. Reports of the room's own parts are dropped: those parts have ended. */
   take(message: Message, context: Context): unknown {
     const isOver = message.type === 'relayOver' || (message.type === 'relayDown' && message.reason !== 'noconnection');
-    if (isOver) return context.stop();
+    if (isOver) {
+      // Before the actors of its peers end with the room's, which would close the websockets as after a failure.
+      this.#farewell.end();
+      return context.stop();
+    }
+    if (!this.#farewell.isOver && this.#farewell.take(message)) {
+      return this.#farewell.isOver ? this.#left() : undefined;
+    }
     // The former node stops, which is nothing to the room.
     if (message.type === 'deleteRoom' && message.why === 'node_closing') return done(null);
     if (message.type === 'attach') return later(this.#attach(message, context));

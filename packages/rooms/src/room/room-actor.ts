@@ -14,6 +14,7 @@ import {
 } from './component-calls.js';
 import type { ComponentKinds } from './component-kind.js';
 import { componentView } from './component-table.js';
+import type { Farewell } from './farewell.js';
 import { Guests } from './guests.js';
 import { roomEffects, type RoomEffectsOptions } from './room-effects.js';
 import { inspectRoom } from './room-inspection.js';
@@ -48,6 +49,8 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   resumed: () => void;
   /** Called when the room has moved away and its actor passes messages on. */
   given: () => void;
+  /** Called when its people have gone over. */
+  left: () => void;
   /** Called when the actor passes nothing on any more. */
   relayed: () => void;
 }
@@ -58,13 +61,21 @@ export interface RoomState {
   machine: RoomMachine;
   guests: Guests;
   /** Set once the room has moved to another node. */
-  relay?: { to: Relay; carry: Carry };
+  relay?: { to: Relay; farewell: Farewell; carry: Carry };
   /** Context for work that lasts as long as the room. */
   context: Context;
 }
 
 /** Messages of the room's own parts and timers, which limit their number. Calls from outside are not included. */
-const ESSENTIAL = ['fromPeer', 'fromComponent', 'fromMedia', 'socketDown', 'peerDown', 'deleteRoom'] as const;
+const ESSENTIAL = [
+  'fromPeer',
+  'fromComponent',
+  'fromMedia',
+  'socketDown',
+  'peerDown',
+  'deleteRoom',
+  'farewellOver',
+] as const;
 
 /** How long a peer has to name its relay; shorter than callers wait for the room. */
 const RELAY_TIMEOUT_MS = 3_000;
@@ -184,12 +195,15 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       move: (state, { carry }) => move(state, carry, options),
       relayDown: () => undefined,
       relayOver: () => undefined,
+      farewellOver: () => undefined,
     }),
     inspect: ({ machine }) => inspectRoom(machine),
     onStop: async ({ machine, relay }, { reason }) => {
       if (relay !== undefined) {
+        relay.farewell.end();
         options.relayed();
         relay.carry.over();
+        await leave(options);
         return;
       }
       // The room ends with its actor, whatever ended the actor.
@@ -245,10 +259,20 @@ async function give(state: RoomState, carry: Carry, options: RoomActorOptions): 
   if (machine.ended) return 'it has ended';
   const target = carry.given();
   if (target === undefined) return 'the move took too long';
-  target.catch(machine.giveAway());
+  const farewell = machine.giveAway();
+  target.catch(() => farewell.lost());
   options.given();
-  void options.media.close();
-  state.relay = { to: new Relay({ roomId: machine.roomId, target, clock: options.clock }, context), carry };
+  const { clock } = options;
+  const left = (): void => void leave(options);
+  const to = new Relay({ roomId: machine.roomId, target, farewell, left, clock }, context);
+  state.relay = { to, farewell, carry };
 
   return null;
+}
+
+/** Closes the media of a room that has moved away with its people. */
+function leave({ media, left }: RoomActorOptions): Promise<void> {
+  left();
+
+  return media.close();
 }

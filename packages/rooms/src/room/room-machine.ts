@@ -3,7 +3,7 @@ import { MAX_ORIGINS } from '../component-schemas.js';
 import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
-import { closeReason, INTERNAL_ERROR, NODE_STOPPED, ROOM_MOVED } from '../peer/close-reason.js';
+import { closeReason, INTERNAL_ERROR, NODE_STOPPED } from '../peer/close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketLoss, SocketRef } from '../peer/peer-messages.js';
 import { newPeer, peerView, type PeerRecord } from '../peer/peer-record.js';
 import type { ClientKind, PeerRequest } from '../peer/peer-session.js';
@@ -12,6 +12,7 @@ import { ClientRequests } from './client-requests.js';
 import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
+import { Farewell } from './farewell.js';
 import { MediaEvents } from './media-events.js';
 import { Moderation } from './moderation.js';
 import { type ComponentEnd, type ConnectionEnd, RoomJournal, type RoomEnd } from './room-journal.js';
@@ -137,22 +138,19 @@ export class RoomMachine {
     return snapshotOf(this.#endpoints, this.#config, this.#timeouts);
   }
 
-  /** Ends the room here because another node has it. Publishes nothing, unless the returned function reports a loss. */
-  giveAway(): () => void {
+  /** Ends the room here because another node has it. Publishes nothing, unless the farewell reports a loss. */
+  giveAway(): Farewell {
     this.#ended = true;
-    this.#closeSockets(1012, ROOM_MOVED);
     this.#timeouts.stopAll();
-    for (const { id, ref } of this.#endpoints.peers.values()) {
-      this.#endConnection(id, 'room_moved');
-      this.#world.endPeer(ref);
-    }
     for (const component of this.components.all()) this.#endComponent(component, 'room_moved');
-    this.#journal.roomEnded('moved');
 
-    return () => {
-      for (const peer of this.#endpoints.peers.values()) this.#notifyDisconnected(peer);
-      this.#world.notify({ type: 'roomCrashed', roomId: this.roomId });
-    };
+    return new Farewell({
+      roomId: this.roomId,
+      peers: this.#endpoints.peers,
+      world: this.#world,
+      left: (peerId) => this.#endConnection(peerId, 'room_moved'),
+      over: () => this.#journal.roomEnded('moved'),
+    });
   }
 
   /** Changes the configuration. Running timers restart if their time has changed. */

@@ -114,6 +114,8 @@ export type RoomProtocol = RoomCalls & {
   /** The room at the new owner has ended, or is cut off. */
   relayDown: (message: { reason: Down['reason'] }) => void;
   relayOver: (message: object) => void;
+  /** The media here ends for those who have not gone over to the new owner. */
+  farewellOver: (message: object) => void;
 } & SocketWatch;
 export type RoomRef = ActorRef<RoomProtocol>;
 
@@ -211,4 +213,5 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   move: LOCAL,
   relayDown: LOCAL,
   relayOver: LOCAL,
+  farewellOver: LOCAL,
 };

@@ -23,6 +23,8 @@ export type ClientEvent =
   | { type: 'setTargetTrackVariant'; trackId: string; variant: Variant }
   | { type: 'setTrackPaused'; trackId: string; paused: boolean }
   | { type: 'trackVariantBitrates'; trackId: string; bitrates: Bitrates }
+  /** The client has a connection to the node that its room has moved to. */
+  | { type: 'moved' }
   /** Valid but without effect: candidates (the server is ICE-lite), priorities, preferred sizes. */
   | { type: 'noted' }
   /** Not a known event. `reason` contains nothing the client sent. */
@@ -82,6 +84,7 @@ function parseCustom({ type, data }: Record<string, unknown>): ClientEvent {
   const fields = isRecord(data) ? data : {};
   switch (type) {
     case 'renegotiateTracks':
+    case 'moved':
       return { type };
     case 'sdpOffer':
       return parseSdpOffer(fields);

@@ -127,6 +127,19 @@ export const serverEvent = {
     return custom('roomMessage', { topic, data });
   },
 
+  /**
+   * The room runs at another node: open a second connection there, through any node. Clients also know an `url`, which
+   * names the websocket to use instead of their own.
+   */
+  roomMoved(): string {
+    return custom('roomMoved', {});
+  },
+
+  /** All who open a second connection have it. */
+  othersMoved(): string {
+    return custom('othersMoved', {});
+  },
+
   bandwidthEstimation(estimation: number): string {
     return custom('bandwidthEstimation', { estimation });
   },

@@ -16,6 +16,7 @@ import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../event
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
 import { KnownRoom } from './known-room.js';
+import { CODEC_FEATURES, FEATURES, type Membership, type Phase } from './membership.js';
 import { answerMedia, matchSlots, midToTrackId, type OfferPlan } from './outbound.js';
 import type { RemoteTrack } from './remote.js';
 import { Slots } from './slots.js';
@@ -24,40 +25,11 @@ import { Slots } from './slots.js';
 export const createPeerSession: CreatePeerSession = (options) => new Session(options);
 
 /**
- * Additions to the Jellyfish protocol. `connect` names those the client supports; `connected` names those it may use.
- */
-const FEATURES: readonly string[] = ['pause', 'data', 'trackState', 'trackRefused', 'permissions', 'trackUnavailable'];
-/** Those of rooms that enforce no codec: others refuse a client that asks for another one. */
-const CODEC_FEATURES: readonly string[] = ['codecs', 'fallback'];
-
-/**
  * Time that the client has to apply an answer with new tracks, unless its next offer shows that it has. Nothing else
  * does: Chromium may start the checks of an ICE restart before the answer arrives. The published SDK throws an
  * exception when a track is removed before that.
  */
 const APPLY_MS = 500;
-
-/** `new`: before `connect`, or after leaving. `joining`: waiting for the room. `failed`: ignores all further input. */
-type Phase = 'new' | 'joining' | 'joined' | 'failed';
-
-/** State from `connect` to `disconnect`: one transport, one connection of the client. */
-interface Membership {
-  others: KnownRoom;
-  slots: Slots;
-  publications: Publications;
-  cycles: Cycles;
-  metadata: unknown;
-  /** Protocol additions that both sides support. */
-  features: readonly string[];
-  ice: { localUfrag: string; localPwd: string; remoteUfrag: string } | undefined;
-  sdpSessionId: string;
-  cname: string;
-  /** The offer being answered. */
-  offer: { plan: OfferPlan; parsed: ReturnType<typeof parseOffer> } | undefined;
-  offeredSsrcs: ReadonlySet<number>;
-  /** New tracks of the last answer, which the client may not have applied yet. */
-  applying: readonly RemoteTrack[];
-}
 
 class Session implements PeerSession {
   readonly #options: PeerSessionOptions;
@@ -157,6 +129,10 @@ class Session implements PeerSession {
         return this.#send(serverEvent.dataChannelClosed(input.label, input.reason));
       case 'roomMessage':
         return this.#send(serverEvent.roomMessage(input.message));
+      case 'roomMoved':
+        return this.#send(serverEvent.roomMoved());
+      case 'othersMoved':
+        return this.#send(serverEvent.othersMoved());
       case 'negotiated':
         return cycles.isAnswerDue(input.generation) ? this.#answer() : undefined;
       case 'iceConnected':
@@ -179,7 +155,8 @@ class Session implements PeerSession {
       this.#membership.features = all.filter((feature) => event.features.includes(feature));
       this.#phase = 'joining';
       this.#pendingJoins += 1;
-      return this.#act({ type: 'join', metadata: event.metadata });
+      const moves = this.#membership.features.includes('move');
+      return this.#act({ type: 'join', metadata: event.metadata, ...(moves ? { moves } : {}) });
     }
     if (this.#phase === 'new') return this.#ignore(`${event.type} before connect`);
     const { publications, others, cycles } = this.#membership;
@@ -246,6 +223,8 @@ class Session implements PeerSession {
       case 'sdpOffer':
         if (!cycles.acceptOffer()) return this.#ignore('an offer that was not asked for');
         return this.#offer(event);
+      case 'moved':
+        return this.#act({ type: 'moved' });
       case 'noted':
         return undefined;
     }

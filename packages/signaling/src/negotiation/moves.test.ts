@@ -1,0 +1,36 @@
+// A client whose room moves to another node.
+import { expect, test } from '@jest/globals';
+import { ScriptedClient } from '../testing/scripted-client.js';
+
+const MOVED = { type: 'moved' };
+const ofType = (client: ScriptedClient, type: string) => client.asked().filter((action) => action.type === type);
+
+test('says that a client opens a second connection only if it knows how', () => {
+  const [knows, older] = [new ScriptedClient().joinWith(['move']), new ScriptedClient().joinWith(['pause'])];
+  expect(ofType(knows, 'join')).toEqual([{ type: 'join', metadata: { name: 'me' }, moves: true }]);
+  expect(ofType(older, 'join')).toEqual([{ type: 'join', metadata: { name: 'me' } }]);
+});
+
+test('tells the client that its room has moved, and that all others have followed', () => {
+  const client = new ScriptedClient().joinWith(['move']);
+  client.takeEvents();
+  client.input({ type: 'roomMoved' });
+  client.input({ type: 'othersMoved' });
+  expect(client.takeEvents()).toEqual([
+    { type: 'roomMoved', data: {} },
+    { type: 'othersMoved', data: {} },
+  ]);
+});
+
+test('passes on that the client has followed its room', () => {
+  const client = new ScriptedClient().joinWith(['move']);
+  client.asked();
+  client.custom('moved', { anything: [1] });
+  expect(client.asked()).toEqual([MOVED]);
+});
+
+test('ignores that before the client has connected', () => {
+  const client = new ScriptedClient();
+  client.custom('moved');
+  expect(ofType(client, 'moved')).toEqual([]);
+});

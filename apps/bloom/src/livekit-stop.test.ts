@@ -28,8 +28,8 @@ async function join(url: string, identity: string): Promise<Client> {
 
 test('all clients hear that the node stops before its rooms end, which take nobody back meanwhile', async () => {
   const { closes, stays } = pair;
-  for (const identity of ['ann', 'bob', 'cid']) {
-    const client = await join(closes.url, identity);
+  for (const [identity, { url }] of Object.entries({ ann: closes, bob: closes, cid: stays })) {
+    const client = await join(url, identity);
     await client.heard('join');
   }
   const told = clients.map((client) => client.heard('leave'));

@@ -248,9 +248,9 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   started = true;
   closing.onClose('rooms', () => host.deleteAll());
   // Before the rooms end, which would send all clients away at once. Through other nodes they would come back here.
-  closing.onClose('LiveKit', () => {
+  closing.onClose('LiveKit', async () => {
     host.endSoon();
-    return closeLivekit();
+    await Promise.all([closeLivekit(), host.tellElsewhere()]);
   });
   closing.onClose('drain', () => awaitRooms({ rooms: host, settings, log }));
 

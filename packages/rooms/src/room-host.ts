@@ -3,13 +3,14 @@ import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
-import { inTime, systemClock, type Clock } from '@bloom/time';
+import { inTime, spread, systemClock, type Clock } from '@bloom/time';
 import { DrainOrder } from './drain-order.js';
 import { Fence } from './fence.js';
 import { MediaReach, type Reach } from './media-reach.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import { AttachedSockets } from './peer/attached-sockets.js';
+import { NODE_STOPPED } from './peer/close-reason.js';
 import { RelayedSockets } from './peer/relayed-sockets.js';
 import { RequestSessions } from './room/request-sessions.js';
 import type { CreatePeerSession } from './peer/peer-session.js';
@@ -337,6 +338,13 @@ export class RoomHost {
   /** Refuses guests: all rooms end within seconds. */
   endSoon(): void {
     this.#endsSoon = true;
+  }
+
+  /** Tells LiveKit's clients whose websockets other nodes hold, one after the other, that their rooms end. */
+  async tellElsewhere(): Promise<void> {
+    const sockets = [...this.#entries.values()].flatMap(({ machine }) => machine?.livekitElsewhere() ?? []);
+    const close = { type: 'close', code: 1001, reason: NODE_STOPPED } as const;
+    await spread(sockets, (socket) => this.#system.cast(socket, close), this.#clock);
   }
 
   /**

@@ -17,6 +17,7 @@ import {
   type ComponentView,
   type CreatedRoom,
   type Guest,
+  type PeerAddress,
   type PeerChanges,
   type PeerRelay,
   type PeerSocket,
@@ -181,13 +182,22 @@ export class RoomRouter implements RoomService {
     socket: PeerSocket,
     client: 'sdk' | 'livekit' = 'sdk',
   ): Promise<AttachedPeer | AttachRefusal> {
-    const { system, host, log } = this.#options;
     const claim = this.readToken(token);
-    if (typeof claim === 'string') {
-      this.#refused(claim);
-      return claim;
-    }
-    const { roomId, peerId } = claim;
+    if (typeof claim !== 'string') return this.#attach(claim, { socket, client });
+    this.#refused(claim);
+
+    return claim;
+  }
+
+  resumePeer(address: PeerAddress, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
+    return this.#attach(address, { socket, client: 'livekit', resumes: true });
+  }
+
+  async #attach(
+    { roomId, peerId }: PeerAddress,
+    how: { socket: PeerSocket; client: 'sdk' | 'livekit'; resumes?: true },
+  ): Promise<AttachedPeer | AttachRefusal> {
+    const { system, host, log } = this.#options;
     const requestId = newRequestId();
     const attached = await this.#reach<AttachedPeer | AttachRefusal>(roomId, async (room) => {
       log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
@@ -198,8 +208,7 @@ export class RoomRouter implements RoomService {
             sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS),
           ),
         peerId,
-        socket,
-        client,
+        ...how,
         requestId,
         relayed: host.relayed,
         // A room on another node outlives this one: closing must not wait for its sockets.
@@ -207,7 +216,7 @@ export class RoomRouter implements RoomService {
       });
       return answer === 'room not found' ? unwrap(refusals.roomNotFound(roomId)) : answer;
     }).catch(refusalOf);
-    if (typeof attached === 'string') this.#refused(attached, claim);
+    if (typeof attached === 'string') this.#refused(attached, { roomId, peerId });
 
     return attached;
   }

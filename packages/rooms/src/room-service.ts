@@ -243,6 +243,11 @@ export type AttachRefusal =
   | 'peer already connected'
   | 'too many connections';
 
+export interface PeerAddress {
+  roomId: string;
+  peerId: string;
+}
+
 /** A peer's websocket, as its actor uses it. */
 export interface PeerSocket {
   /** JSON text of one media event. */
@@ -261,6 +266,11 @@ export interface AttachedPeer {
   receive(text: string): void;
   /** Reports that the socket has closed; only the first `end` is logged. Idempotent. */
   detach(end: SocketEnd): void;
+  /**
+   * Leaves a LiveKit client's session without a socket until the client resumes through another node. Absent if the
+   * session is on this node, and so ends with it.
+   */
+  handOver?(): void;
 }
 
 /** The rooms of this node or of the whole cluster. */
@@ -305,6 +315,8 @@ export interface RoomService {
   hangUp(roomId: string, componentId: string): Promise<void>;
   /** Checks the token and marks the peer connected. The socket sends `authenticated` once this resolves with a peer. */
   attachPeer(token: string, socket: PeerSocket, client?: 'sdk' | 'livekit'): Promise<AttachedPeer | AttachRefusal>;
+  /** Gives the session of a connected LiveKit client another socket. The caller has checked who the client is. */
+  resumePeer(address: PeerAddress, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal>;
   /** Returns the peer for which the token was issued, whether or not it still exists. */
   readToken(token: string): { roomId: string; peerId: string } | 'invalid token' | 'expired token';
   /**

@@ -231,6 +231,10 @@ export class MemoryRooms implements RoomService {
     this.calls.push('hang up');
   }
 
+  async resumePeer(): Promise<AttachRefusal> {
+    return 'peer not found';
+  }
+
   async attachPeer(): Promise<AttachRefusal> {
     return 'invalid token';
   }

@@ -15,7 +15,7 @@ import {
 import type { PeerPermissions, PeerSessionOptions } from '@bloom/rooms';
 import { commonCodecs, payloadFormat } from '@bloom/rtp';
 import type { MediaEndpoint, RelayCredentials, TrackKind } from '@bloom/sfu';
-import type { Grants, SourceName } from '../grants.js';
+import { type Claims, type Grants, grantsAtLeast, type SourceName } from '../grants.js';
 import { uint32Of } from '../json-text.js';
 import { sidOf } from '../names.js';
 import type { ParticipantRecord } from '../record.js';
@@ -48,6 +48,7 @@ export class Me {
   readonly #options: PeerSessionOptions;
   #room: JoinedRoom;
   readonly #server: ServerInfo;
+  readonly #issuer: string;
   #grants: Grants;
   #record: ParticipantRecord;
   #state = ParticipantInfo_State.JOINING;
@@ -58,6 +59,7 @@ export class Me {
     this.#options = options;
     this.#room = join.room;
     this.#record = join.record;
+    this.#issuer = join.issuer;
     this.#grants = join.grants;
     this.protocol = join.protocol;
     this.autoSubscribe = join.autoSubscribe;
@@ -70,6 +72,16 @@ export class Me {
       nodeId: join.nodeId,
       debugInfo: `Bloom ${join.release}`,
     });
+  }
+
+  /** Returns true if the claims are of this client, and permit it at least what it may do now. */
+  mayContinue(claims: Claims): boolean {
+    const { identity, kind } = this.#record;
+    if (claims.sub !== identity || claims.iss !== this.#issuer) return false;
+    const { canPublishSources, ...flags } = this.#grants;
+    const video = { ...flags, canPublishSources: [...canPublishSources] };
+
+    return grantsAtLeast(claims, { iss: claims.iss, exp: claims.exp, kind, video });
   }
 
   get sid(): string {

@@ -5,7 +5,7 @@
 import type { SignalResponse } from '@livekit/protocol';
 import { SignalRequest } from '@livekit/protocol';
 import { decode, type FieldCount } from '../decode.js';
-import type { Grants } from '../grants.js';
+import type { Claims, Grants } from '../grants.js';
 import type { ParticipantRecord } from '../record.js';
 import type { OwnFields } from './own-record.js';
 
@@ -30,6 +30,8 @@ export interface JoinMessage {
   autoSubscribe: boolean;
   /** The client receives on a connection of its own, on which the server offers. */
   twoConnections?: true;
+  /** Name of the API key that signed the client's token. */
+  issuer: string;
   nodeId: string;
   /** Release of Bloom. */
   release: string;
@@ -43,8 +45,8 @@ export type ToSession =
   | { type: 'request'; request: SignalRequest }
   /** The client has lost its websocket. */
   | { type: 'away' }
-  /** The client has returned on another websocket. */
-  | { type: 'resume' };
+  /** The client has returned on another websocket; with the claims of its token if that is at another node. */
+  | { type: 'resume'; claims?: Claims };
 
 /** Why the client has to leave, and what it should do next. */
 export interface Leaving {
@@ -70,7 +72,7 @@ export const toSession = {
   join: (join: JoinMessage): string => `j${JSON.stringify(join)}`,
   request: (bytes: Uint8Array): string => `f${Buffer.from(bytes).toString('base64')}`,
   away: (): string => 'a',
-  resume: (): string => 'r',
+  resume: (claims?: Claims): string => (claims === undefined ? 'r' : `r${JSON.stringify(claims)}`),
 };
 
 export const fromSession = {
@@ -87,7 +89,7 @@ export function readToSession(text: string): ToSession | undefined {
   const rest = text.slice(1);
   if (text[0] === 'j') return { type: 'join', join: JSON.parse(rest) as JoinMessage };
   if (text[0] === 'a') return { type: 'away' };
-  if (text[0] === 'r') return { type: 'resume' };
+  if (text[0] === 'r') return rest === '' ? { type: 'resume' } : { type: 'resume', claims: JSON.parse(rest) as Claims };
   const request = readRequest(Buffer.from(rest, 'base64'));
 
   return request === undefined ? undefined : { type: 'request', request };

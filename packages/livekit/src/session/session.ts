@@ -2,7 +2,6 @@ import {
   type AddTrackRequest,
   DisconnectReason,
   LeaveRequest_Action,
-  MuteTrackRequest,
   type ParticipantInfo,
   ParticipantInfo_State,
   ParticipantUpdate,
@@ -29,11 +28,13 @@ import type {
 } from '@bloom/rooms';
 import type { MediaCommand, TrackKind } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
+import type { Claims } from '../grants.js';
 import { textOf } from '../json-text.js';
 import { asRecord, recordOf } from '../record.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
 import { Figures, GATHER_MS } from './figures.js';
 import { Me } from './me.js';
+import { Muting } from './muting.js';
 import { Negotiating } from './negotiating.js';
 import { OwnUpdates } from './own-record.js';
 import { Participants } from './participants.js';
@@ -65,10 +66,11 @@ class Session implements PeerSession {
   #join: JoinMessage | undefined;
   #phase: 'new' | 'joining' | 'joined' | 'left' = 'new';
   #mediaUp = false;
+  /** False while no node holds a websocket of the client. */
+  #isHeld = true;
   /** Not all may receive the client's tracks. */
   #isPrivate = false;
-  /** Ids of the client's tracks that the server withholds. */
-  readonly #withheld = new Set<string>();
+  readonly #muting: Muting;
   readonly #figures = new Figures();
   #ignored = 0;
   #actions: SessionAction[] = [];
@@ -83,6 +85,15 @@ class Session implements PeerSession {
       grants: () => this.#me!.grants,
       mayPublish: (kind) => this.#publishes.has(kind),
     });
+    const act = (action: SessionAction): void => this.#act(action);
+    const send = (message: Message): void => this.#send(message);
+    this.#muting = new Muting({
+      peerId: options.peerId,
+      publishing: this.#publishing,
+      act,
+      send,
+      changed: () => this.#me?.touch(),
+    });
     this.#negotiating = new Negotiating({
       options,
       identifiers: this.#identifiers,
@@ -90,8 +101,8 @@ class Session implements PeerSession {
       others: this.#others,
       settings: this.#settings,
       isWanted: (track) => isWanted(track, this.#self),
-      act: (action) => this.#act(action),
-      send: (message) => this.#send(message),
+      act,
+      send,
       leave: (reason, action) => this.#leave(reason, action),
     });
   }
@@ -157,6 +168,9 @@ class Session implements PeerSession {
         return this.#connected();
       case 'setPublishes':
         return this.#permitted(input.kinds, input.permissions);
+      case 'socketLost':
+        this.#isHeld = false;
+        return this.#negotiating.away();
       case 'recordSet':
         return this.#recordSet(input.metadata);
       case 'roomUpdated':
@@ -164,7 +178,7 @@ class Session implements PeerSession {
       case 'roomMessage':
         return this.#roomMessage(input.message);
       case 'trackMutedByServer':
-        return this.#mutedByServer(input.trackId, input.muted);
+        return this.#muting.byServer(input.trackId, input.muted);
       case 'trackRemovedByServer':
         return this.#unpublished([this.#publishing.withdraw(input.trackId)]);
       case 'timer':
@@ -197,7 +211,7 @@ class Session implements PeerSession {
 
     if (message.type === 'away') return this.#negotiating.away();
 
-    return message.type === 'resume' ? this.#resume() : this.#request(message.request);
+    return message.type === 'resume' ? this.#resume(message.claims) : this.#request(message.request);
   }
 
   #joined(endpoints: readonly Endpoint[]): void {
@@ -237,7 +251,7 @@ class Session implements PeerSession {
       case 'addTrack':
         return this.#addTrack(message.value);
       case 'mute':
-        return this.#mute(message.value.sid, message.value.muted);
+        return this.#muting.byClient(message.value.sid, message.value.muted);
       case 'subscription':
         return this.#subscribe(message.value);
       case 'trackSetting': {
@@ -269,7 +283,7 @@ class Session implements PeerSession {
     if (outcome.removed.length > 0) this.#act({ type: 'unpublish', trackIds: outcome.removed });
     if (outcome.added.length > 0) this.#act({ type: 'publish', tracks: outcome.added });
     for (const { trackId, metadata } of outcome.added)
-      if (asRecord(metadata)['muted'] === true) this.#setMuted(trackId, true);
+      if (asRecord(metadata)['muted'] === true) this.#muting.apply(trackId, true);
     this.#unpublished(outcome.failed);
     if (outcome.added.length > 0 || outcome.removed.length > 0) this.#self.touch();
     this.#self.reach(ParticipantInfo_State.JOINED);
@@ -315,33 +329,6 @@ class Session implements PeerSession {
     });
     // The client has offered the track before it requested it.
     if (outcome.needsOffer) this.#negotiating.offerAgain();
-  }
-
-  #mute(sid: string, muted: boolean): void {
-    const change = this.#publishing.mute(sid, muted);
-    if (change === undefined) return;
-    this.#self.touch();
-    if (!change.isPublished) return;
-    this.#act({ type: 'setTrackMetadata', trackId: change.trackId, metadata: change.metadata });
-    this.#setMuted(change.trackId, muted);
-    // Clients of LiveKit may undo a mute of the server.
-    if (!muted && this.#withheld.delete(change.trackId)) {
-      this.#act({ type: 'send', text: fromSession.unmuted(change.trackId) });
-    }
-  }
-
-  #setMuted(trackId: string, muted: boolean): void {
-    this.#act({ type: 'setTrackMuted', trackId, muted });
-    this.#media({ type: 'setTrackMuted', peerId: this.#options.peerId, trackId, muted });
-  }
-
-  #mutedByServer(trackId: string, muted: boolean): void {
-    const sid = this.#publishing.sidOf(trackId);
-    if (sid === undefined) return;
-    if (muted) this.#withheld.add(trackId);
-    else this.#withheld.delete(trackId);
-    this.#send({ case: 'mute', value: new MuteTrackRequest({ sid, muted }) });
-    this.#mute(sid, muted);
   }
 
   #subscribe({ trackSids, participantTracks, subscribe }: UpdateSubscription): void {
@@ -435,7 +422,11 @@ class Session implements PeerSession {
   readonly #sidOf = (endpointId: string): string | undefined =>
     endpointId === this.#options.peerId ? this.#me?.sid : this.#others.get(endpointId)?.sid;
 
-  #resume(): void {
+  /** `claims`: of a client that returns through another node, which cannot check them. */
+  #resume(claims: Claims | undefined): void {
+    this.#isHeld = true;
+    if (claims !== undefined && !this.#self.mayContinue(claims))
+      return this.#leave(DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
     this.#send({ case: 'reconnect', value: this.#self.reconnectResponse(this.#data.lastSequence) });
     this.#self.touch();
     this.#others.repeatAccess();
@@ -444,6 +435,8 @@ class Session implements PeerSession {
     for (const message of this.#publishing.repeatNeeded()) this.#send(message);
     this.#sendIf(this.#figures.repeatQualities(this.#sidOf));
     this.#negotiating.resume();
+    // The other node knows the client's permissions as the token has them.
+    if (claims !== undefined) this.#tellGrants();
   }
 
   /** Sends all changes, of others and of the client itself. */
@@ -466,7 +459,8 @@ class Session implements PeerSession {
   /** Ends the session; the holder of the websocket then removes the peer. */
   #leave(reason: DisconnectReason, action: LeaveRequest_Action): void {
     this.#send(leave(reason, action));
-    this.#act({ type: 'send', text: fromSession.leave({ reason, action }) });
+    if (this.#isHeld) this.#act({ type: 'send', text: fromSession.leave({ reason, action }) });
+    else this.#act({ type: 'end' });
     for (const name of ['offer', 'retry', 'hold', 'quality'] as const) this.#act({ type: 'clearTimer', name });
     this.#phase = 'left';
   }

@@ -11,7 +11,7 @@ import {
 import { type Clock, sleep } from '@bloom/time';
 import { LivekitError } from '../errors.js';
 import { type Claims, type Grants, grantsOf, kindOf, publishKinds } from '../grants.js';
-import { roomIdOf } from '../names.js';
+import { roomIdOf, sidOf } from '../names.js';
 import { believedRoom, type ParticipantRecord, recordOf } from '../record.js';
 import { applyUpdate, checkRecord } from '../session/own-record.js';
 
@@ -145,6 +145,20 @@ export class Admission {
 
       return { room, createdAt, peerId: peer.id, token };
     } catch (error) {
+      throw toLivekitError(error);
+    }
+  }
+
+  /** Returns the id of the peer with this sid, if it is a participant with the applicant's identity. */
+  async peerWith(sid: string, { roomId, record }: Applicant): Promise<string | undefined> {
+    try {
+      const { peers } = await believedRoom(this.#rooms, roomId);
+      const isWanted = ({ id, metadata }: PeerView): boolean =>
+        sidOf('PA', id) === sid && recordOf(metadata)?.identity === record.identity;
+
+      return peers.find(isWanted)?.id;
+    } catch (error) {
+      if (error instanceof RoomError && error.code === 'ROOM_NOT_FOUND') return undefined;
       throw toLivekitError(error);
     }
   }

@@ -4,7 +4,7 @@ import { DisconnectReason, LeaveRequest_Action, SignalResponse } from '@livekit/
 import type { Log } from '@bloom/log';
 import { networkOf, type Upgrade } from '@bloom/net';
 import type { RoomService } from '@bloom/rooms';
-import { Allowances, awakeClock, type Clock, LogThrottle, Timer } from '@bloom/time';
+import { Allowances, awakeClock, type Clock, LogThrottle, spread, Timer } from '@bloom/time';
 import { WebSocketServer } from 'ws';
 import { createRoomService, type RoomServiceDefaults } from '../api/room-calls.js';
 import { Twirp } from '../api/twirp.js';
@@ -17,7 +17,6 @@ import { Admission, type Applicant, applicant, claimedNames, type RoomDefaults, 
 import { readJoinParameters, readJoinRequest, requestsWith } from './join-request.js';
 import { Participation } from './participation.js';
 import { SignalSocket } from './signal-socket.js';
-import { spread } from './spread.js';
 import { isSignalPath, type Target, targetOf } from './target.js';
 
 /** The largest frame is the state of a resumed session: two SDPs of 256 KiB, whose ends of lines text escapes. */
@@ -159,19 +158,10 @@ export class LivekitFace {
     if (who.join.reconnect) return this.#resume(who, upgrade);
     this.#assertOpen();
     const { room, createdAt, peerId, token } = await this.#admission.admit(who);
-    const { rooms, log, nodeId, release } = this.#options;
-    const participation = new Participation({
-      rooms,
-      tokens: this.#tokens,
-      log,
-      clock: this.#clock,
-      claims: who.claims,
-      roomId: who.roomId,
-      peerId,
-      onEnd: ({ sid }) => this.#participations.delete(sid),
-    });
-    const { metadata, maxPeers, peerlessPurgeTimeout } = room.config;
+    const { nodeId, release } = this.#options;
+    const participation = this.#participate(who, peerId);
     this.#participations.set(participation.sid, participation);
+    const { metadata, maxPeers, peerlessPurgeTimeout } = room.config;
     await participation.join(token, {
       record: who.record,
       grants: who.grants,
@@ -186,6 +176,7 @@ export class LivekitFace {
       protocol: who.join.clientInfo?.protocol ?? 0,
       autoSubscribe: who.join.connectionSettings?.autoSubscribe ?? true,
       ...(target.isOld ? { twoConnections: true } : {}),
+      issuer: who.claims.iss,
       nodeId,
       release,
       requests: requestsWith(who.join),
@@ -197,9 +188,33 @@ export class LivekitFace {
     return undefined;
   }
 
-  #resume(who: Applicant, upgrade: Upgrade): void {
-    const participation = this.#participations.get(who.join.participantSid);
-    if (participation?.mayContinue(who) === true) return this.#accept(upgrade, participation);
+  #participate({ claims, roomId }: Applicant, peerId: string): Participation {
+    const { rooms, log } = this.#options;
+    const participation: Participation = new Participation({
+      rooms,
+      tokens: this.#tokens,
+      log,
+      clock: this.#clock,
+      claims,
+      roomId,
+      peerId,
+      onEnd: ({ sid }) => {
+        if (this.#participations.get(sid) === participation) this.#participations.delete(sid);
+      },
+    });
+
+    return participation;
+  }
+
+  async #resume(who: Applicant, upgrade: Upgrade): Promise<void> {
+    const known = this.#participations.get(who.join.participantSid);
+    const participation = known ?? (await this.#takeOver(who));
+    if (participation?.mayContinue(who) === true) {
+      this.#accept(upgrade, participation);
+      // The client has gone meanwhile.
+      if (known === undefined && !participation.isBound) participation.awaitReturn();
+      return undefined;
+    }
     this.#sockets.handleUpgrade(upgrade.request, upgrade.socket, upgrade.head, (socket) => {
       const message = leave(DisconnectReason.STATE_MISMATCH, LeaveRequest_Action.RECONNECT);
       socket.on('error', () => undefined);
@@ -208,6 +223,24 @@ export class LivekitFace {
     });
 
     return undefined;
+  }
+
+  /** Returns a participant that had its last websocket at another node; undefined if there is none. */
+  async #takeOver(who: Applicant): Promise<Participation | undefined> {
+    this.#assertOpen();
+    const peerId = await this.#admission.peerWith(who.join.participantSid, who);
+    if (peerId === undefined) return undefined;
+    const participation = this.#participate(who, peerId);
+    const isTaken = await participation.takeOver().catch(() => false);
+    if (!isTaken) {
+      participation.drop();
+      return undefined;
+    }
+    this.#participations.set(participation.sid, participation);
+    // Nobody else would end it.
+    if (this.#closing) participation.shutDown();
+
+    return participation;
   }
 
   #accept({ request, socket, head }: Upgrade, participation: Participation): void {

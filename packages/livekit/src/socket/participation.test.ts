@@ -40,6 +40,7 @@ test('a client with two connections that has lost its websocket has 60 s to retu
     protocol: 16,
     autoSubscribe: true,
     twoConnections: true,
+    issuer: 'k',
     nodeId: 'n',
     release: '1',
     requests: [],

@@ -23,13 +23,15 @@ const REFRESHED_TTL_S = 10 * 60;
 const ROOM_STOPPED = 'Room stopped';
 /** Close code with which a room ends because its node stops. */
 const GOING_AWAY = 1001;
+/** Close reason for a participant that has resumed through another node. */
+const RESUMED = 'Resumed elsewhere';
 
 /** A websocket of the client. */
 export interface ClientSocket {
   /** Sends a frame: binary SignalResponse. */
   send(bytes: Uint8Array): void;
   /** Closes the websocket without notifying the participation. Idempotent. */
-  close(): void;
+  close(code?: number): void;
 }
 
 export interface ParticipationOptions {
@@ -56,6 +58,8 @@ export class Participation implements PeerSocket {
   #early: Uint8Array[] | undefined = [];
   #onJoined: ((error?: LivekitError) => void) | undefined;
   #isConnected = false;
+  /** The next websocket is the first one at this node of a client that had others elsewhere. */
+  #isFromElsewhere = false;
   #ended = false;
   /** The claims of the next token. */
   #claims: Claims;
@@ -109,6 +113,22 @@ export class Participation implements PeerSocket {
     }
   }
 
+  /**
+   * Takes the participant over from the node that had its last websocket, which has verified nothing of the new one:
+   * its session checks the claims. Resolves with false if there is no such participant any more.
+   */
+  async takeOver(): Promise<boolean> {
+    const { rooms, roomId, peerId } = this.#options;
+    const attached = await rooms.resumePeer({ roomId, peerId }, this);
+    if (typeof attached === 'string') return false;
+    this.#peer = attached;
+    this.#isConnected = true;
+    this.#isFromElsewhere = true;
+    this.#early = undefined;
+
+    return true;
+  }
+
   /** Gives the participant its websocket, or another one in place of a lost one. */
   bind(socket: ClientSocket): void {
     if (this.#ended) return socket.close();
@@ -118,9 +138,11 @@ export class Participation implements PeerSocket {
     former?.close();
     const early = this.#early;
     this.#early = undefined;
-    if (early === undefined) this.#peer?.receive(toSession.resume());
+    if (early === undefined) this.#peer?.receive(toSession.resume(this.#isFromElsewhere ? this.#claims : undefined));
     else for (const frame of early) socket.send(frame);
-    this.#sendToken();
+    // A client from elsewhere gets its token once its session has checked the last one.
+    if (!this.#isFromElsewhere) this.#sendToken();
+    this.#isFromElsewhere = false;
     this.#refresh.repeat(REFRESH_MS, () => this.#sendToken());
   }
 
@@ -139,6 +161,11 @@ export class Participation implements PeerSocket {
     if (socket !== this.#socket || this.#ended) return;
     this.#socket = undefined;
     this.#refresh.stop();
+    this.awaitReturn();
+  }
+
+  /** Lets the client without a websocket resume for a while, unless it has no media to keep. */
+  awaitReturn(): void {
     if (!this.#isConnected) return this.end('connection_lost');
     this.#peer?.receive(toSession.away());
     this.#away.start(AWAY_MS, () => this.end('connection_lost'));
@@ -190,6 +217,8 @@ export class Participation implements PeerSocket {
   /** Handles the end of the peer, which the room decides. */
   close(code: number, reason: string): void {
     this.#onJoined?.(new LivekitError('UNAVAILABLE', reason));
+    if (this.#ended) return;
+    if (reason === RESUMED) return this.#forget('closed_by_server');
     if (code === GOING_AWAY)
       this.#tell({ reason: DisconnectReason.SERVER_SHUTDOWN, action: LeaveRequest_Action.RECONNECT });
     else if (code !== 1000) this.#tell({ reason: DisconnectReason.MIGRATION, action: LeaveRequest_Action.RECONNECT });
@@ -206,20 +235,40 @@ export class Participation implements PeerSocket {
   /** Ends the participation and removes the peer. Idempotent. */
   end(end: SocketEnd): void {
     if (this.#ended) return;
-    this.#ended = true;
-    this.#early = undefined;
-    const { rooms, roomId, peerId, onEnd } = this.#options;
-    this.#away.stop();
-    this.#refresh.stop();
-    this.#socket?.close();
-    this.#peer?.detach(end);
-    onEnd(this);
+    this.#forget(end);
+    const { rooms, roomId, peerId } = this.#options;
     // The room may have removed it, or be gone with its node.
     rooms.removePeer(roomId, peerId).catch(() => undefined);
   }
 
-  /** The node closes: its clients start over elsewhere. */
+  /** Gives up a participation that has taken nobody over. */
+  drop(): void {
+    this.#forget('closed_by_server');
+  }
+
+  /** Ends the participation at this node only. */
+  #forget(end: SocketEnd): void {
+    this.#stop();
+    this.#peer?.detach(end);
+    this.#options.onEnd(this);
+  }
+
+  #stop(code?: number): void {
+    this.#ended = true;
+    this.#early = undefined;
+    this.#away.stop();
+    this.#refresh.stop();
+    this.#socket?.close(code);
+  }
+
+  /** The node closes: its clients start over elsewhere, or resume there if their room goes on at another node. */
   shutDown(): void {
+    if (this.#ended) return;
+    if (this.#peer?.handOver !== undefined && this.#isConnected) {
+      this.#stop(GOING_AWAY);
+      this.#peer.handOver();
+      return this.#options.onEnd(this);
+    }
     this.#tell({ reason: DisconnectReason.SERVER_SHUTDOWN, action: LeaveRequest_Action.RECONNECT });
     this.end('closed_by_server');
   }

@@ -117,6 +117,7 @@ export class ScriptedClient {
       room,
       protocol: 17,
       autoSubscribe: true,
+      issuer: 'k',
       nodeId: 'n',
       release: '1',
       requests: [],

@@ -19,6 +19,8 @@ export interface AttachOptions {
   peerId: string;
   socket: PeerSocket;
   client: ClientKind;
+  /** See `AttachRequest`. */
+  resumes?: true;
   /** Holds the socket's actor while it lives and may belong to a room of this node. */
   sockets?: AttachedSockets;
   /** Holds the socket's actor while it lives and belongs to a room of another node. */
@@ -37,6 +39,7 @@ export async function attachSocket({
   peerId,
   socket,
   client,
+  resumes,
   sockets,
   relayed,
   requestId,
@@ -49,7 +52,13 @@ export async function attachSocket({
   }
 
   try {
-    const answer = await claim((request) => attach(sender, request), { sender, peerId, socket: ref, client });
+    const answer = await claim((request) => attach(sender, request), {
+      sender,
+      peerId,
+      socket: ref,
+      client,
+      ...(resumes === undefined ? {} : { resumes }),
+    });
     if (typeof answer === 'string') {
       void system.stop(ref);
       return answer;
@@ -75,6 +84,12 @@ export async function attachSocket({
         void system.stop(ref);
       },
     };
+    if (isRemote(peer) && client === 'livekit' && room !== undefined) {
+      attached.handOver = () => {
+        system.cast(room, { type: 'socketDown', peerId, socket: ref, returns: true });
+        void system.stop(ref);
+      };
+    }
     if (returns !== undefined) {
       system.monitor(ref, () => returns.delete(ref));
       returns.add(ref, () => {
@@ -95,7 +110,7 @@ type Attached = Extract<AttachAnswer, { result: 'attached' }>;
 
 async function claim(
   attach: (request: AttachRequest) => Promise<AttachAnswer>,
-  { sender, ...request }: { sender: Sender; peerId: string; socket: SocketRef; client: ClientKind },
+  { sender, ...request }: { sender: Sender } & Omit<AttachRequest, 'replaces'>,
 ): Promise<Attached | AttachRefusal> {
   let replaces: SocketRef | null = null;
 

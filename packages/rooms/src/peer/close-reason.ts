@@ -2,6 +2,8 @@
 export const INTERNAL_ERROR = 'Internal server error';
 /** Close reason for clients whose node stops: they start over, or come back to their room, through another. */
 export const NODE_STOPPED = 'Node stopped';
+/** Close reason of a LiveKit client's former node once the client has resumed through another. */
+export const RESUMED_ELSEWHERE = 'Resumed elsewhere';
 
 /** Close reason of a room that goes on at another node, where its clients come back to it with code 1012. */
 export const ROOM_MOVED = 'Room moved';

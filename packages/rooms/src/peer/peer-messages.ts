@@ -62,6 +62,8 @@ export interface AttachRequest {
   client: ClientKind;
   /** The socket that was found dead and may be replaced. */
   replaces: SocketRef | null;
+  /** A LiveKit client goes on with its session through this socket in place of its former one. */
+  resumes?: true;
 }
 
 /** What a room receives about its peers' sockets. */

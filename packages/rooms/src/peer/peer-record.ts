@@ -30,6 +30,8 @@ export interface PeerRecord {
   readonly ref: PeerRef;
   /** The peer's socket, while it has one. */
   connection: PeerConnection | undefined;
+  /** The node of a LiveKit client's socket has ended, and the client may resume through another. */
+  socketLost: boolean;
   /** The backend knows the peer as connected. Also true while the peer of a moved room is expected back. */
   announced: boolean;
   /** What the client had at the room's former node, until it has it here or is no longer expected to. */
@@ -104,6 +106,7 @@ export function newPeer({
     id,
     ref,
     connection: undefined,
+    socketLost: false,
     announced: false,
     expected: undefined,
     enableSimulcast,

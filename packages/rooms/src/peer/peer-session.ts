@@ -118,6 +118,8 @@ export type SessionInput =
   | { type: 'roomMoved' }
   /** Every such client has its connection there. */
   | { type: 'othersMoved' }
+  /** The node of the client's socket has ended: nothing reaches the client until it resumes through another. */
+  | { type: 'socketLost' }
   | { type: 'timer'; name: SessionTimer };
 
 export type SessionTimer = 'offer' | 'ice' | 'retry' | 'apply' | 'hold' | 'restart' | 'quality';
@@ -150,7 +152,9 @@ export type PeerRequest =
   /** The client has a connection to the node that the room has moved to. */
   | { type: 'moved' }
   /** The peer's media endpoint is beyond repair: close 1011 with this reason and count the peer as crashed. */
-  | { type: 'fail'; reason: string };
+  | { type: 'fail'; reason: string }
+  /** The client leaves for good while it has no socket, whose node would remove the peer. */
+  | { type: 'end' };
 
 export type SessionAction =
   | PeerRequest

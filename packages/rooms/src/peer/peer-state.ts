@@ -41,6 +41,8 @@ interface Connection {
   outbox: Outbox;
   /** The socket is being closed because it did not accept an event: the client has to start over. */
   cutOff: boolean;
+  /** The node of the socket has ended; what is sent is lost until the client resumes. */
+  lost: boolean;
   /** Names of the session's running timers. */
   timers: Set<string>;
   /** Number of transports so far; a client that leaves on an open socket gets the next one. */
@@ -85,6 +87,7 @@ export class PeerState {
   }
 
   attach(context: Context, { number, socket, client }: PeerConnection): void {
+    if (this.#connection?.number === number) return resume(context, this.#connection, socket);
     const { peerId, media, relay } = this.#options;
     this.#endConnection(context);
     // The client may have allocated at the relay of a prepared transport: another one would refuse its data.
@@ -98,6 +101,7 @@ export class PeerState {
       session: this.#newSession(client, endpoint),
       outbox: new Outbox(),
       cutOff: false,
+      lost: false,
       timers: new Set(),
       transport: 0,
       endpoint,
@@ -150,6 +154,7 @@ export class PeerState {
     if (connection === undefined) return;
 
     let left = false;
+    if (input.type === 'socketLost') connection.lost = true;
     const actions = connection.session.handle(this.#names.toClient(input));
     for (const action of this.#names.toRoom(actions, context.now())) {
       if (action.type === 'leave') left = true;
@@ -175,7 +180,7 @@ export class PeerState {
 
   outboxTick(context: Context): void {
     const connection = this.#connection;
-    if (connection === undefined || connection.cutOff) return;
+    if (connection === undefined || connection.cutOff || connection.lost) return;
     if (!connection.outbox.retry(taking(context, connection))) cutOff(context, connection);
     else if (!connection.outbox.isEmpty) context.setTimer('outbox', RETRY_MS, { type: 'outboxTick' });
   }
@@ -303,10 +308,16 @@ export class PeerState {
 
 function send(context: Context, connection: Connection, text: string): void {
   const { outbox } = connection;
-  if (connection.cutOff) return;
+  if (connection.cutOff || connection.lost) return;
   const wasEmpty = outbox.isEmpty;
   if (!outbox.send(text, taking(context, connection))) cutOff(context, connection);
   else if (wasEmpty && !outbox.isEmpty) context.setTimer('outbox', RETRY_MS, { type: 'outboxTick' });
+}
+
+/** Gives a session another socket. Its client is sent the whole state, so what has not been sent is dropped. */
+function resume(context: Context, connection: Connection, socket: SocketRef): void {
+  Object.assign(connection, { socket, outbox: new Outbox(), cutOff: false, lost: false });
+  context.clearTimer('outbox');
 }
 
 function taking(context: Context, { socket }: Connection): (text: string) => boolean {

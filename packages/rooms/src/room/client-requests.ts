@@ -28,7 +28,7 @@ export class ClientRequests {
     this.#journal = journal;
   }
 
-  handle(peer: PeerRecord, request: Exclude<PeerRequest, { type: 'fail' }>): void {
+  handle(peer: PeerRecord, request: Exclude<PeerRequest, { type: 'fail' | 'end' }>): void {
     switch (request.type) {
       case 'join':
         return this.#join(peer, request);

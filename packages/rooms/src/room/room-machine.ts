@@ -13,6 +13,7 @@ import type { ComponentReport } from './component-kind.js';
 import type { ComponentRecord, ComponentTable } from './component-table.js';
 import { type ConnectedPeer, Endpoints } from './endpoints.js';
 import { Farewell } from './farewell.js';
+import { LivekitSockets } from './livekit-sockets.js';
 import { MediaEvents } from './media-events.js';
 import { Moderation } from './moderation.js';
 import { type ComponentEnd, type ConnectionEnd, RoomJournal, type RoomEnd } from './room-journal.js';
@@ -42,6 +43,7 @@ export class RoomMachine {
   readonly #webrtcEnabled: boolean;
   readonly #endpoints: Endpoints;
   readonly #requests: ClientRequests;
+  readonly #livekit: LivekitSockets;
   readonly #journal: RoomJournal;
   readonly #timeouts: RoomTimeouts;
   readonly #mediaEvents: MediaEvents;
@@ -74,6 +76,7 @@ export class RoomMachine {
       disconnect: (peer, why) => this.#disconnect(peer, why),
     });
     this.#requests = new ClientRequests(this.#endpoints, world, this.#journal);
+    this.#livekit = new LivekitSockets(this.#endpoints, world, this.#timeouts);
   }
 
   get roomId(): string {
@@ -108,6 +111,11 @@ export class RoomMachine {
   /** Returns the peers that have a socket, for reports. */
   connectedPeers(): ConnectedPeer[] {
     return this.#endpoints.connected();
+  }
+
+  /** Returns the websockets of LiveKit's clients that other nodes hold. */
+  livekitElsewhere(): SocketRef[] {
+    return this.#livekit.elsewhere();
   }
 
   start(): void {
@@ -207,9 +215,10 @@ export class RoomMachine {
     return done(null);
   }
 
-  attach({ peerId, socket, client, replaces }: AttachRequest): AttachAnswer {
+  attach({ peerId, socket, client, replaces, resumes }: AttachRequest): AttachAnswer {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer === undefined) return { result: 'refused', reason: 'peer not found' };
+    if (resumes === true) return this.#livekit.resume(peer, socket);
     const current = peer.connection?.socket;
     if (current !== undefined && replaces?.key !== current.key) return { result: 'occupied', by: current };
     if (!peer.connections.take(this.#world.now())) return { result: 'refused', reason: 'too many connections' };
@@ -236,6 +245,10 @@ export class RoomMachine {
   socketDown(peerId: string, socket: SocketRef, { end, returns }: SocketLoss = {}): void {
     const peer = this.#endpoints.peers.get(peerId);
     if (peer?.connection?.socket.key !== socket.key) return;
+    if (peer.connection.client === 'livekit' && (returns === true || end === undefined)) {
+      // The node of the websocket stops, or is lost. Media goes on, so the client may resume through another.
+      return this.#livekit.socketLost(peer);
+    }
     if (returns === true) this.#requests.expectBack(peer);
     this.#disconnect(peer, end ?? 'connection_lost');
   }
@@ -245,6 +258,7 @@ export class RoomMachine {
     if (peer?.connection?.number !== connection) return;
 
     if (request.type === 'fail') return this.crashPeer(peerId, request.reason);
+    if (request.type === 'end') return void this.removePeer(peerId);
     // Rejoining on an open socket costs the room as much as another connection.
     if (request.type === 'join' && peer.leftOn === connection && !peer.connections.take(this.#world.now())) {
       this.#world.closeSocket(peer.connection.socket, 1013, 'too many connections');
@@ -280,6 +294,7 @@ export class RoomMachine {
   /** Handles the end of the peer's disconnect timeout. */
   peerOverdue(peerId: string): void {
     const peer = this.#endpoints.peers.get(peerId);
+    if (peer?.socketLost === true) return void this.removePeer(peerId);
     if (peer === undefined || peer.announced) return;
 
     this.#dropPeer(peer, 'disconnected_too_long');
@@ -386,6 +401,7 @@ export class RoomMachine {
     const isAwaited = peer.connection !== undefined && peer.expected !== undefined && !peer.joined;
     if (!isAwaited) this.#notifyDisconnected(peer);
     peer.connection = undefined;
+    peer.socketLost = false;
     this.#world.detachPeer(peer.ref);
     this.#endConnection(peer.id, why);
     this.#endpoints.release(peer);

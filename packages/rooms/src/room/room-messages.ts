@@ -192,6 +192,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
       socket: actor(() => SOCKET_SHAPES),
       client: oneOf(CLIENT_KINDS),
       replaces: nullable(actor(() => SOCKET_SHAPES)),
+      resumes: optional(constant(true)),
     },
     attachAnswer(() => ROOM_SHAPES),
   ),

@@ -6,6 +6,9 @@ import type { RoomTimer, RoomWorld } from './room-world.js';
 /** How long the people of a moved room have to come back before they count as disconnected. */
 export const RETURN_MS = 10_000;
 
+/** How long a LiveKit client without a socket may resume. Browsers retry for 50 s. */
+const RESUME_MS = 60_000;
+
 type Timeout = Exclude<RoomTimer, 'returns'>;
 
 export interface RoomTimeoutsOptions {
@@ -40,6 +43,11 @@ export class RoomTimeouts {
     this.#start({ peerId: peer.id }, seconds * 1_000);
   }
 
+  /** Starts the time in which a LiveKit client without a socket may resume. */
+  armResume(peer: PeerRecord): void {
+    this.#start({ peerId: peer.id }, RESUME_MS);
+  }
+
   /** Applies changed times: running timeouts restart if theirs has changed. */
   changed(before: Pick<NamedConfig, 'peerlessPurgeTimeout' | 'peerDisconnectedTimeout'>): void {
     const { peerlessPurgeTimeout, peerDisconnectedTimeout } = this.#options.config();
@@ -49,6 +57,7 @@ export class RoomTimeouts {
     }
     if (before.peerDisconnectedTimeout === peerDisconnectedTimeout) return;
     for (const peer of this.#options.peers.values()) {
+      if (peer.socketLost) continue;
       this.stop({ peerId: peer.id });
       if (!peer.announced) this.armDisconnect(peer);
     }

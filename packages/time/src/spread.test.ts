@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ManualClock } from '@bloom/time/testing';
+import { ManualClock } from './testing/index.js';
 import { spread } from './spread.js';
 
 test.each([

@@ -1,4 +1,5 @@
-import { type Clock, sleep } from '@bloom/time';
+import type { Clock } from './clock.js';
+import { sleep } from './waiting.js';
 
 /** Pause between two, and the longest time for all. */
 const PAUSE_MS = 10;

@@ -173,6 +173,14 @@ export class LabCluster extends Cluster<LabNode> {
     return cluster;
   }
 
+  /** Creates rooms until one is on this node. Returns its id. */
+  async roomOn(node: LabNode, body: Record<string, unknown> = {}): Promise<string> {
+    for (;;) {
+      const { id, address } = await node.create(body);
+      if (address === node.address) return id;
+    }
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.dispose()));
     await this.lab.close();

@@ -6,6 +6,8 @@ import { connect as connectTls } from 'node:tls';
 export interface TcpProxy {
   /** `host:port` to connect to. */
   readonly host: string;
+  /** Sends later connections to another `host:port`. */
+  redirect(target: string): void;
   /** Resets the connection at both ends; new connections work. */
   cut(): void;
   /** Resets the page's end while the node's end stays open and silent, like a peer that lost its network. */
@@ -15,7 +17,7 @@ export interface TcpProxy {
 
 /** `secure`: the proxy uses TLS to the target, without checking its certificate. */
 export async function openProxy(target: string, { secure = false } = {}): Promise<TcpProxy> {
-  const [host = '', port = ''] = target.split(':');
+  let [host = '', port = ''] = target.split(':');
   const pairs = new Set<[near: Socket, far: Socket]>();
   const abandoned = new Set<Socket>();
 
@@ -52,6 +54,9 @@ export async function openProxy(target: string, { secure = false } = {}): Promis
 
   return {
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    redirect: (next) => {
+      [host = '', port = ''] = next.split(':');
+    },
     cut,
     abandon: () => {
       for (const [near, far] of pairs) {

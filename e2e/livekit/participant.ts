@@ -31,7 +31,7 @@ interface Joining {
   identity: string;
   grant?: VideoGrant;
   /** `singlePeerConnection: false` makes two connections, as clients of before 2026 do. */
-  options?: { singlePeerConnection?: boolean };
+  options?: { singlePeerConnection?: boolean; dynacast?: boolean };
 }
 
 export class Participant {

@@ -52,7 +52,11 @@ class BadNetwork {
 }
 
 /** A suite on a stage whose node is reached through the bad network, which starts out good. */
-export async function badNetworkSuite(title: string, body: (stage: Stage, network: BadNetwork) => void): Promise<void> {
+export async function badNetworkSuite(
+  title: string,
+  body: (stage: Stage, network: BadNetwork) => void,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const { first: port } = await freeUdpRange(1);
   const network = new BadNetwork();
   const env = {
@@ -60,6 +64,7 @@ export async function badNetworkSuite(title: string, body: (stage: Stage, networ
     JF_WEBRTC_TURN_IP: RELAY,
     JF_WEBRTC_TURN_PORT_RANGE: `${port}-${port}`,
     JF_MEDIA_WORKERS: '1',
+    ...settings,
   };
   browserSuite(title, { node: { env } }, (stage) => {
     beforeAll(() => network.open(port));

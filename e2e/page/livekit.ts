@@ -28,6 +28,7 @@ export interface SeenPublication {
   readonly simulcast: boolean;
   readonly subscribed: boolean;
   readonly frames: number;
+  readonly maxGapMs: number;
   readonly width: number;
   readonly colour: string;
 }
@@ -135,6 +136,22 @@ const livekit = {
     const camera = room.remoteParticipants.get(identity)?.getTrackPublication(Track.Source.Camera);
     (camera as RemoteTrackPublication).setVideoQuality(quality);
   },
+  setSubscribed(identity: string, subscribed: boolean): void {
+    const camera = room.remoteParticipants.get(identity)?.getTrackPublication(Track.Source.Camera);
+    (camera as RemoteTrackPublication).setSubscribed(subscribed);
+  },
+  /** Returns how many packets a published picture has sent, by layer. */
+  async layersSent(index: number): Promise<Record<string, number>> {
+    const report = await published[index]?.track?.getRTCStatsReport();
+    const sent: Record<string, number> = {};
+    for (const stats of report?.values() ?? []) {
+      if (stats.type === 'outbound-rtp') sent[stats.rid ?? ''] = stats.packetsSent;
+    }
+    return sent;
+  },
+  resetGaps(): void {
+    for (const watcher of watchers.values()) watcher.resetGap();
+  },
   async rename(name: string, metadata: string, attributes: Record<string, string>): Promise<void> {
     await room.localParticipant.setName(name);
     await room.localParticipant.setMetadata(metadata);
@@ -161,9 +178,9 @@ const livekit = {
     [...room.remoteParticipants.values()].flatMap(({ identity, trackPublications }) =>
       [...trackPublications.values()].map((publication) => {
         const { trackSid: sid, kind, source, trackName: name, isMuted: muted, isSubscribed: subscribed } = publication;
-        const { frames = 0, width = 0, colour = 'black' } = watchers.get(sid)?.report() ?? {};
+        const { frames = 0, maxGapMs = 0, width = 0, colour = 'black' } = watchers.get(sid)?.report() ?? {};
         const simulcast = publication.simulcasted ?? false;
-        return { sid, identity, kind, source, name, muted, simulcast, subscribed, frames, width, colour };
+        return { sid, identity, kind, source, name, muted, simulcast, subscribed, frames, maxGapMs, width, colour };
       }),
     ),
   /** Returns the loudest frequency of a remote sound and its level (0..255). */

@@ -103,15 +103,13 @@ export function clusterView(ask: Ask): ClusterView {
     },
 
     peerStats: async (room, peer) => {
-      const { id, node, status, sampledMs, transport, inbound, outbound } = await ask('peer', { room, peer });
-      if (transport === null) return { id, node, status, sampledMs, transport, inbound: [], outbound: [] };
+      const { id, node, status, client, sampledMs, transport, inbound, outbound } = await ask('peer', { room, peer });
+      const who = { id, node, status, ...(typeof client === 'string' ? { client } : {}), sampledMs };
+      if (transport === null) return { ...who, transport, inbound: [], outbound: [] };
       const { ice, dtls, media, protocol, remote, estimationBps, usedBps, worker, why } = transport;
 
       return {
-        id,
-        node,
-        status,
-        sampledMs,
+        ...who,
         transport: {
           ice,
           dtls,

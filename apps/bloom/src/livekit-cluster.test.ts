@@ -1,9 +1,9 @@
 // LiveKit clients of a room that another node of the cluster owns.
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { PortMapperServer } from '@bloom/port-mapper';
 import { until } from '@bloom/time/testing';
-import { DisconnectReason, LeaveRequest_Action } from '@livekit/protocol';
+import { DisconnectReason, LeaveRequest, LeaveRequest_Action } from '@livekit/protocol';
 import { RoomServiceClient } from 'livekit-server-sdk';
 import { WebSocket } from 'ws';
 import { Client, joinRequest, KEY, SECRET, tokenFor } from './testing/livekit-client.js';
@@ -67,6 +67,70 @@ test('a join of an identity replaces the one that came through another node', as
   const before = await join(first, 'ann', 'twice');
   await join(second, 'ann', 'twice');
   expect(await before.heard('leave')).toMatchObject({ reason: DisconnectReason.DUPLICATE_IDENTITY });
+});
+
+/** Resumes a session with a token of its own; returns what the client hears first, or how it is refused. */
+async function resume(
+  node: TestNode,
+  { sid, ...claims }: { sid: string; sub: string; video: Record<string, unknown> },
+): Promise<Client> {
+  const request = joinRequest({ reconnect: true, participantSid: sid });
+  const url = `${node.url.replace('http', 'ws')}/rtc/v1?access_token=${await tokenFor(claims)}&join_request=${request}`;
+  const client = new Client(new WebSocket(url));
+  sockets.push(client.socket);
+
+  return client;
+}
+
+describe('a client that resumes through another node', () => {
+  const video = { room: 'twin' };
+  let ann: Client;
+  let sid: string;
+
+  beforeEach(async () => {
+    ann = await join(first, 'ann', 'twin');
+    sid = (await ann.heard('join'))?.participant?.sid ?? '';
+  });
+
+  test.each([
+    ['the one', () => first],
+    ['the other', () => second],
+  ])('keeps its session, and %s node serves it from then on', async (_which, node) => {
+    const through = node();
+    const other = through === first ? second : first;
+    // Away from the node that it has joined through, and back.
+    const there = await resume(other, { sid, sub: 'ann', video });
+    await there.heard('reconnect');
+    const back = await resume(through, { sid, sub: 'ann', video });
+    await back.heard('reconnect');
+    expect(await there.ended).toBe('1000');
+    expect(there.frames.some((frame) => frame.case === 'leave')).toBe(false);
+    await back.until('update', ({ participants }) => participants.some((each) => each.sid === sid));
+    expect((await back.heard('refreshToken')).length).toBeGreaterThan(0);
+    const owner = isOwner(first, 'twin') ? first : second;
+    expect(owner.rooms.view('twin')?.peers).toHaveLength(1);
+
+    back.send({ case: 'leave', value: new LeaveRequest() });
+    await until(() => owner.rooms.view('twin')?.peers.length === 0);
+  });
+
+  test.each([
+    ['of another identity', { sub: 'eve', video }],
+    ['that permits less', { sub: 'ann', video: { ...video, canSubscribe: false } }],
+  ])('starts over if its token is one %s', async (_what, claims) => {
+    const again = await resume(second, { sid, ...claims });
+    expect(await again.heard('leave')).toMatchObject({
+      reason: DisconnectReason.STATE_MISMATCH,
+      action: LeaveRequest_Action.RECONNECT,
+    });
+    ann.send({ case: 'leave', value: new LeaveRequest() });
+  });
+
+  test('starts over if nobody has its sid', async () => {
+    const again = await resume(second, { sid: 'PA_aaaaaaaaaaaaaaaa', sub: 'ann', video });
+    expect(await again.heard('leave')).toMatchObject({ reason: DisconnectReason.STATE_MISMATCH });
+    ann.send({ case: 'leave', value: new LeaveRequest() });
+  });
 });
 
 test('a client of a room whose node stops is notified, and starts over', async () => {

@@ -16,6 +16,8 @@ export interface RoomsSource {
   relayRef(roomId: string): unknown;
   /** Media of a room; undefined when the room is not on this node. */
   media(roomId: string): MediaRoom | undefined;
+  /** What the latest client of a peer is; undefined before its first join. */
+  clientOf(roomId: string, peerId: string): string | undefined;
   /** Details of a component beyond its view; undefined when there is no such component. */
   componentState(roomId: string, componentId: string): ComponentState | undefined;
 }

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from '@bloom/rooms';
 import { testNode, type TestNode } from '@bloom/rooms/testing';
 import { participantsOf } from './api/views.js';
-import { believedRoom } from './record.js';
+import { KINDS } from './grants.js';
+import { believedRoom, foreignRecord } from './record.js';
 
 const record = { identity: 'bob', name: 'Bob', kind: 'agent', metadata: '', attributes: {}, joinedAt: 1 };
 let node: TestNode;
@@ -20,6 +21,15 @@ async function join(options: object, metadata: unknown): Promise<string> {
 
   return peer.id;
 }
+
+test.each([
+  ['whip', 1],
+  ['whep', 0],
+  ['bloom', 0],
+] as const)('shows a peer with a client of kind %s as one of LiveKit\'s kind %i', (client, kind) => {
+  const record = foreignRecord({ id: 'p', type: 'webrtc', metadata: null, client, tracks: [] });
+  expect(KINDS.indexOf(record?.kind ?? 'standard')).toBe(kind);
+});
 
 test.each([
   ['alone', { server: record }],

@@ -68,7 +68,7 @@ export function believedPeer(peer: PeerView, isDescribed: boolean): PeerView {
 }
 
 /** Returns the record with which a peer of another face, or a component, is shown; undefined if it is not shown. */
-export function foreignRecord({ id, type, metadata }: Endpoint): ParticipantRecord | undefined {
+export function foreignRecord({ id, type, metadata, client }: Endpoint): ParticipantRecord | undefined {
   const shown = { identity: id, metadata: '', attributes: {}, joinedAt: 0 };
   if (type === 'hls' || type === 'recording') return undefined;
   if (type === 'sip') return { ...shown, kind: 'sip', name: '' };
@@ -82,7 +82,7 @@ export function foreignRecord({ id, type, metadata }: Endpoint): ParticipantReco
   return {
     ...shown,
     identity: typeof identity === 'string' && identity !== '' ? identity : id,
-    kind: 'standard',
+    kind: client === 'whip' ? 'ingress' : 'standard',
     name: names.find((name) => typeof name === 'string') ?? '',
     metadata: Buffer.byteLength(text) > MAX_SHOWN_METADATA ? '' : text,
   };

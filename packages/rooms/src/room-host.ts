@@ -321,6 +321,11 @@ export class RoomHost {
     return this.#entries.get(roomId)?.media;
   }
 
+  /** Returns what the latest client of a peer is; undefined before its first join. */
+  clientOf(roomId: string, peerId: string): string | undefined {
+    return this.#entries.get(roomId)?.machine?.clientOf(peerId);
+  }
+
   /** Returns what a component reports about itself in addition to its view. */
   componentState(roomId: string, componentId: string): ComponentState | undefined {
     const component = this.#entries.get(roomId)?.machine?.components.get(componentId);

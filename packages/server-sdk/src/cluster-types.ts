@@ -145,6 +145,11 @@ export interface PeerStats {
   /** The node that owns the room. */
   node: string;
   status: 'connected' | 'disconnected';
+  /**
+   * What its latest client is: `jellyfish`, `bloom`, `whip`, `whep`, or `livekit` and its kind unless that is standard;
+   * absent before its first join, and on older nodes.
+   */
+  client?: string;
   /** Duration of the measurement, in milliseconds. */
   sampledMs: number;
   /** Null without media. */

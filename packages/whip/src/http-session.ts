@@ -114,7 +114,8 @@ class HttpSession implements PeerSession {
       const code = error.code === 'NO_CODEC' ? 'NO_CODEC' : 'INVALID_OFFER';
       return this.#answer({ type: 'refused', code, reason: error.message });
     }
-    return this.#act({ type: 'join', metadata: null, ...(wanted.type === 'watch' ? { hidden: true } : {}) });
+    const kind = wanted.type === 'watch' ? { client: 'whep', hidden: true } : { client: 'whip' };
+    return this.#act({ type: 'join', metadata: null, ...kind });
   }
 
   #joined({ endpoints: present, speaking }: SessionInput & { type: 'joined' }): void {

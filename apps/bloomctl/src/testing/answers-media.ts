@@ -30,6 +30,7 @@ export const room: AnswerOf<'room'> = {
     {
       id: 'ann',
       name: 'Ann',
+      client: 'livekit agent',
       status: 'connected',
       ice: 'connected',
       dtls: 'connected',

@@ -45,6 +45,7 @@ function kinds(components: Record<string, number>): string {
 const PEERS: readonly Column[] = [
   { title: 'PEER', shrinksTo: 10 },
   { title: 'NAME', shrinksTo: 8 },
+  { title: 'CLIENT', drop: 5 },
   { title: 'STATUS' },
   { title: 'ICE', drop: 2 },
   { title: 'DTLS', drop: 3 },
@@ -74,6 +75,7 @@ export function roomView(room: AnswerOf<'room'>, screen: Screen): string[] {
   const rows = peerList.map((peer): Cell[] => [
     peer.id,
     peer.name ?? '–',
+    peer.client ?? '–',
     { text: peer.status, style: peer.status === 'connected' ? 'green' : 'yellow' },
     peer.ice ?? '–',
     peer.dtls ?? '–',
@@ -212,6 +214,7 @@ function mediaText(media: NonNullable<Peer['transport']>['media']): string {
 export function peerView(peer: Peer, screen: Screen): string[] {
   const { id, name, status, transport, inbound, outbound, permissions, data } = peer;
   const shownName = name === undefined || name === null ? '' : ` (${printable(name)})`;
+  const client = typeof peer.client === 'string' ? ` with ${printable(peer.client)}` : '';
   const ice =
     transport === null
       ? 'no transport'
@@ -243,7 +246,7 @@ export function peerView(peer: Peer, screen: Screen): string[] {
   ]);
   return [
     ...wrap(
-      `peer ${printable(id)}${shownName} on ${peer.node}   websocket ${status === 'connected' ? 'open' : 'closed'}   ${ice}`,
+      `peer ${printable(id)}${shownName}${client} on ${peer.node}   websocket ${status === 'connected' ? 'open' : 'closed'}   ${ice}`,
       screen,
     ),
     ...(permissions === undefined ? [] : wrap(permissionsText(permissions), screen)),

@@ -80,6 +80,7 @@ function peerLine(
   return {
     id,
     name: nameOf(context, metadata),
+    client: context.sources.rooms.clientOf(roomId, id) ?? null,
     status,
     ice: transport?.iceState ?? null,
     dtls: transport?.dtlsState ?? null,

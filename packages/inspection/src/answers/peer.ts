@@ -29,6 +29,7 @@ export async function peerAnswer(
     node: context.sources.self,
     status: found.status,
     name: nameOf(context, found.metadata),
+    client: context.sources.rooms.clientOf(room, peer) ?? null,
     metadata: shown(context, found.metadata),
     ...permissionsOf(found),
     transport: transport === undefined ? null : transportAnswer(context, { room, transport, usedBps }),

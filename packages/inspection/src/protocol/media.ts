@@ -25,6 +25,12 @@ const track = z.object({
 /** The name in a peer's metadata, preferably the backend's; null when there is none, absent from older nodes. */
 const name = z.string().nullable().optional();
 
+/**
+ * What the peer's latest client is: `jellyfish`, `bloom`, `whip`, `whep`, or `livekit` and its kind unless that is
+ * standard; null before its first join, absent from older nodes.
+ */
+const client = z.string().nullable().optional();
+
 export const componentLine = z.object({
   room: z.string(),
   id: z.string(),
@@ -86,6 +92,7 @@ export const requests = {
         z.object({
           id: z.string(),
           name,
+          client,
           status: z.enum(['connected', 'disconnected']),
           ice: z.string().nullable(),
           dtls: z.string().nullable(),
@@ -138,6 +145,7 @@ export const requests = {
       room: z.string(),
       id: z.string(),
       name,
+      client,
       node: nodeName,
       status: z.enum(['connected', 'disconnected']),
       metadata: json,

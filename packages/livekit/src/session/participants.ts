@@ -182,10 +182,11 @@ export class Participants {
     const participant = this.#byId.get(endpointId);
     if (participant === undefined) return;
     const endpoint: Endpoint = { id: endpointId, type: 'webrtc', metadata, tracks: [] };
+    const { identity, kind } = participant.record;
     const record = participant.isNative ? recordOf(metadata) : foreignRecord(endpoint);
     if (record === undefined) return;
     // A client knows a participant by its identity: this one keeps it.
-    participant.record = { ...record, identity: participant.record.identity };
+    participant.record = { ...record, identity, kind: participant.isNative ? record.kind : kind };
     this.#changed.add(participant);
   }
 

@@ -204,7 +204,8 @@ class Session implements PeerSession {
         ...(grants.hidden ? { hidden: true } : {}),
         ...(record.kind === 'egress' ? { exempt: true } : {}),
       };
-      return this.#act({ type: 'join', metadata: null, name: record.identity, ...shown });
+      const client = record.kind === 'standard' ? 'livekit' : `livekit ${record.kind}`;
+      return this.#act({ type: 'join', metadata: null, client, name: record.identity, ...shown });
     }
     if (this.#phase !== 'joined') return undefined;
     if (message === undefined) return this.#ignore('a frame that cannot be decoded');

@@ -44,6 +44,8 @@ export interface PeerRecord {
   leftOn: number | undefined;
   /** The client has sent `connect`, so the peer is visible to the others. */
   joined: boolean;
+  /** What its latest client is, as the client's session says; undefined before the first join. */
+  client: string | undefined;
   /** The peer has joined but only watches, so the others do not see it. */
   hidden: boolean;
   /** Name by which publishers let the peer receive their tracks. */
@@ -113,6 +115,7 @@ export function newPeer({
     connections: new Allowance(CONNECTIONS),
     leftOn: undefined,
     joined: false,
+    client: undefined,
     hidden: false,
     name: undefined,
     exempt: false,
@@ -173,9 +176,9 @@ export function peerView(peer: PeerRecord): PeerView {
 
 /** Returns the peer as the sessions of the others see it. */
 export function peerEndpoint(peer: PeerRecord): Endpoint {
-  const { id, quality } = peer;
+  const { id, quality, client } = peer;
   const tracks = [...peer.tracks.values()];
-  const known = quality === undefined ? {} : { quality };
+  const known = { ...(client === undefined ? {} : { client }), ...(quality === undefined ? {} : { quality }) };
 
   return { id, type: 'webrtc', metadata: shownMetadata(peer), ...claims(peer), ...known, tracks };
 }

@@ -63,6 +63,8 @@ export interface Endpoint {
   metadata: unknown;
   /** The field `server` of the metadata comes from the peer's client, not from the backend. */
   claimsServer?: true;
+  /** What its client is; see the action `join`. */
+  client?: string;
   /** How well the media of its client flows, once that is known. */
   quality?: ConnectionQuality;
   tracks: readonly EndpointTrack[];
@@ -130,6 +132,8 @@ export type PeerRequest =
   | {
       type: 'join';
       metadata: unknown;
+      /** What the client is, for operators: `jellyfish`, `bloom`, `whip`, `whep`, or `livekit` and its kind. */
+      client?: string;
       /** The peer only watches, so the other participants do not see it. */
       hidden?: boolean;
       /** Name by which publishers let the peer receive their tracks; absent: only those that all may receive. */

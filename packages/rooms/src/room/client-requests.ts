@@ -83,14 +83,13 @@ export class ClientRequests {
     this.#world.setTimer('returns', RETURN_MS);
   }
 
-  #join(
-    peer: PeerRecord,
-    { metadata, hidden = false, name, exempt = false, moves = false }: PeerRequest & { type: 'join' },
-  ): void {
+  #join(peer: PeerRecord, request: PeerRequest & { type: 'join' }): void {
+    const { metadata, client, hidden = false, name, exempt = false, moves = false } = request;
     if (peer.joined) return;
     const known = peer.expected?.joined === true ? { metadata: shownMetadata(peer) } : undefined;
     if (peer.expected !== undefined) peer.expected.joined = false;
     peer.joined = true;
+    peer.client = client;
     peer.hidden = hidden;
     peer.metadata = metadata;
     peer.name = name;

@@ -170,6 +170,66 @@ describe('a peer whose client was connected through a node that stops', () => {
   });
 });
 
+describe("a LiveKit client whose websocket's node is lost", () => {
+  const resume = (peerId: string, key: string) =>
+    machine.attach({ peerId, socket: socket(key), client: 'livekit', replaces: null, resumes: true });
+
+  beforeEach(() => {
+    machine.addPeer({});
+    machine.attach({ peerId: 'p1', socket: socket('s-p1'), client: 'livekit', replaces: null });
+    machine.fromPeer('p1', connectionOf('p1'), { type: 'join', metadata: null });
+    machine.fromPeer('p1', connectionOf('p1'), { type: 'publish', tracks: [videoTrack('t1')] });
+    world.read();
+  });
+
+  test('keeps its session and its media for 60 s, and nobody is told', () => {
+    machine.socketDown('p1', socket('s-p1'));
+    expect(world.read()).toEqual(['send p1 socketLost']);
+    expect(world.timers.get('{"peerId":"p1"}')).toBe(60_000);
+    expect(machine.view.peers[0]).toMatchObject({ status: 'connected', tracks: [{ id: 't1' }] });
+  });
+
+  test('goes on with its session through another node', () => {
+    const number = connectionOf('p1');
+    machine.socketDown('p1', socket('s-p1'));
+    world.read();
+    expect(resume('p1', 'new').result).toBe('attached');
+    expect(world.read()).toEqual(['watch p1 new', `attach p1 ${number} new`]);
+    machine.peerOverdue('p1');
+    expect(machine.view.peers).toHaveLength(1);
+    machine.socketDown('p1', socket('s-p1'));
+    expect(world.read()).toEqual([]);
+  });
+
+  test('takes the session from its former node, which is told and no more listened to', () => {
+    expect(resume('p1', 'new').result).toBe('attached');
+    expect(world.read()).toContainEqual('close s-p1 1000 Resumed elsewhere');
+    machine.socketDown('p1', socket('s-p1'), { end: 'closed_by_server' });
+    expect(world.read()).toEqual([]);
+  });
+
+  test('is removed if it does not return', () => {
+    machine.socketDown('p1', socket('s-p1'), { returns: true });
+    machine.peerOverdue('p1');
+    const news = world.read().filter((effect) => effect.startsWith('notify'));
+    expect(news).toEqual(['notify trackRemoved', 'notify peerDisconnected', 'notify peerDeleted']);
+  });
+
+  test('is removed at once when its session ends meanwhile', () => {
+    const number = connectionOf('p1');
+    machine.socketDown('p1', socket('s-p1'));
+    machine.fromPeer('p1', number, { type: 'end' });
+    expect(machine.view.peers).toEqual([]);
+  });
+
+  test('cannot be continued by anybody if it has no session, or is no client of LiveKit', () => {
+    machine.addPeer({});
+    join('p3');
+    const refused = { result: 'refused', reason: 'peer not found' };
+    expect(['p2', 'p3', 'p9'].map((peerId) => resume(peerId, 'new'))).toEqual([refused, refused, refused]);
+  });
+});
+
 describe('a peer that connects over and over', () => {
   const connect = (peerId: string) => {
     const answer = machine.attach({ peerId, socket: socket('again'), client: 'sdk', replaces: null });

@@ -113,6 +113,11 @@ export class RoomMachine {
     return this.#endpoints.connected();
   }
 
+  /** Returns what the latest client of a peer is; undefined before its first join. */
+  clientOf(peerId: string): string | undefined {
+    return this.#endpoints.peers.get(peerId)?.client;
+  }
+
   /** Returns the websockets of LiveKit's clients that other nodes hold. */
   livekitElsewhere(): SocketRef[] {
     return this.#livekit.elsewhere();

@@ -156,7 +156,8 @@ class Session implements PeerSession {
       this.#phase = 'joining';
       this.#pendingJoins += 1;
       const moves = this.#membership.features.includes('move');
-      return this.#act({ type: 'join', metadata: event.metadata, ...(moves ? { moves } : {}) });
+      const client = event.features.length > 0 ? 'bloom' : 'jellyfish';
+      return this.#act({ type: 'join', metadata: event.metadata, client, ...(moves ? { moves } : {}) });
     }
     if (this.#phase === 'new') return this.#ignore(`${event.type} before connect`);
     const { publications, others, cycles } = this.#membership;

@@ -60,6 +60,7 @@ export function PersonMedia({ roomId, peerId }: { readonly roomId: string; reado
             {transport.protocol.toUpperCase()} from {transport.remote ?? 'an unknown address'}, ICE {transport.ice},
             DTLS {transport.dtls}, on {value.node}
           </p>
+          {value.client !== undefined && <p className="hint">Client: {clientName(value.client)}</p>}
           {transport.worker !== undefined && (
             <p className="hint">Media {transport.workerReason ?? `worker ${transport.worker}`}</p>
           )}
@@ -68,6 +69,22 @@ export function PersonMedia({ roomId, peerId }: { readonly roomId: string; reado
       )}
     </section>
   );
+}
+
+const CLIENTS: Readonly<Record<string, string>> = {
+  jellyfish: 'an SDK of Jellyfish',
+  bloom: '@bloom/client',
+  whip: 'WHIP',
+  whep: 'WHEP',
+  livekit: 'LiveKit',
+};
+
+/** Names a client as people know it; LiveKit's kinds follow the name. */
+function clientName(client: string): string {
+  const [face = '', ...kind] = client.split(' ');
+  const name = CLIENTS[face] ?? face;
+
+  return kind.length === 0 ? name : `${name}, ${kind.join(' ')}`;
 }
 
 /** What keeps this person's media from passing, and what helps. */

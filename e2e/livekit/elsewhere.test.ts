@@ -1,0 +1,90 @@
+// Clients of LiveKit whose websocket is at a node that does not have their room.
+import { afterAll, expect, test } from '@jest/globals';
+import { deployments, LabCluster, type LabNode } from '../cluster/lab-cluster.js';
+import { until } from '../cluster/until.js';
+import { receiveWebhooksAt, type WebhookReceiver } from '../cluster/webhooks.js';
+import { promise } from '../harness/measurements.js';
+import { browserSuite } from '../harness/stage.js';
+import { openProxy, type TcpProxy } from '../harness/tcp-proxy.js';
+import { livekitNode, Participant } from './participant.js';
+
+const services = deployments['nodes-list'].services.map((service) => ({
+  ...service,
+  env: { ...service.env, ...livekitNode },
+}));
+/** Longest pause of a picture while its receiver changes nodes. */
+const PAUSE_MS = 3_000;
+
+let cluster: LabCluster;
+let owner: LabNode;
+let other: LabNode;
+let proxy: TcpProxy;
+let receiver: WebhookReceiver;
+const start = async () => {
+  cluster = await LabCluster.start(services);
+  [owner, other] = [cluster.node(2), cluster.node(1)];
+  proxy = await openProxy(other.address);
+  receiver = await receiveWebhooksAt(cluster.ownAddress);
+  return {
+    url: owner.url,
+    host: owner.address,
+    pid: owner.pid,
+    log: () => owner.log(),
+    stop: () => cluster.close(),
+    kill: () => owner.kill(),
+  };
+};
+
+afterAll(async () => {
+  await proxy?.close();
+  await receiver?.close();
+});
+
+browserSuite('livekit-client behind a load balancer', { node: start, needs: ['network namespaces'] }, (stage) => {
+  test.each([
+    ['one connection', {}],
+    ['two connections', { singlePeerConnection: false }],
+  ])('with %s resumes through another node, and nobody notices', async (what, options) => {
+    proxy.redirect(other.address);
+    const room = await cluster.roomOn(owner, { webhookUrl: receiver.url });
+    const at = (url: string, identity: string) => ({ url, room, identity, options });
+    const ann = await Participant.join(await stage.page('livekit'), at(`ws://${proxy.host}`, 'ann'));
+    const bob = await Participant.join(await stage.page('livekit'), at(owner.url.replace('http', 'ws'), 'bob'));
+    await ann.page.evaluate(() => window.livekit.publish({ colour: 'red' }));
+    await bob.page.evaluate(() => window.livekit.publish({ colour: 'blue' }));
+    await Promise.all([bob.plays('red', 'ann'), ann.plays('blue', 'bob')]);
+    await until('the backend knows both tracks', () => receiver.heard.filter(isTrack(room)).length === 2);
+    const [heard, people] = [receiver.heard.length, await bob.page.evaluate(() => window.livekit.participants())];
+    for (const { page } of [ann, bob]) await page.evaluate(() => window.livekit.resetGaps());
+
+    proxy.redirect(owner.address);
+    proxy.cut();
+    await ann.logged('reconnected');
+    await ann.page.evaluate(() => window.livekit.publishData('still here', { reliable: true }));
+    await bob.logged('data ann 0 undefined still here');
+    const [red, blue] = [await bob.plays('red', 'ann'), await ann.plays('blue', 'bob')];
+    for (const [who, before] of [
+      [bob, red],
+      [ann, blue],
+    ] as const)
+      await who.sees((tracks) => tracks.some(({ frames }) => frames > before.frames + 5));
+    for (const { maxGapMs } of [red, blue]) promise(`pause of a picture, ${what}`, maxGapMs, PAUSE_MS);
+    expect(await bob.page.evaluate(() => window.livekit.participants())).toEqual(people);
+    const log = await bob.page.evaluate(() => window.livekit.log);
+    expect(log.filter((line) => /^(participant(Dis)?connected|trackUnsubscribed)/i.test(line))).toEqual([]);
+    expect(await ann.page.evaluate(() => window.livekit.log.filter((line) => line === 'signalReconnecting'))).toEqual([
+      'signalReconnecting',
+    ]);
+    expect(receiver.heard.slice(heard)).toEqual([]);
+
+    // The new node serves her like the former one.
+    await ann.page.evaluate(() => window.livekit.publish({ colour: 'green' }));
+    await bob.plays('green', 'ann');
+    await ann.page.evaluate(() => window.livekit.disconnect());
+    await until('the backend knows that she has left', () => receiver.heard.includes(`peerDeleted ${room}`));
+  });
+});
+
+function isTrack(room: string): (line: string) => boolean {
+  return (line) => line === `trackAdded ${room}`;
+}

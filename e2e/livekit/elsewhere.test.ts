@@ -1,5 +1,5 @@
 // Clients of LiveKit whose websocket is at a node that does not have their room.
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { deployments, LabCluster, type LabNode } from '../cluster/lab-cluster.js';
 import { until } from '../cluster/until.js';
 import { receiveWebhooksAt, type WebhookReceiver } from '../cluster/webhooks.js';
@@ -14,6 +14,8 @@ const services = deployments['nodes-list'].services.map((service) => ({
 }));
 /** Longest pause of a picture while its receiver changes nodes. */
 const PAUSE_MS = 3_000;
+/** Time in which the people of a moved room are expected back. */
+const RETURN_MS = 10_000;
 
 let cluster: LabCluster;
 let owner: LabNode;
@@ -41,10 +43,17 @@ afterAll(async () => {
 });
 
 browserSuite('livekit-client behind a load balancer', { node: start, needs: ['network namespaces'] }, (stage) => {
+  afterEach(async () => {
+    for (const node of cluster.nodes) if (!node.runs) node.start();
+    await cluster.complete();
+  });
+
   test.each([
-    ['one connection', {}],
-    ['two connections', { singlePeerConnection: false }],
-  ])('with %s resumes through another node, and nobody notices', async (what, options) => {
+    ['its connection breaks', {}, () => proxy.cut()],
+    ['its connection breaks, with two media connections', { singlePeerConnection: false }, () => proxy.cut()],
+    ['its node stops', {}, () => other.stop()],
+    ['its node dies', {}, () => other.kill()],
+  ])('resumes through another node when %s, and nobody notices', async (what, options, lose) => {
     proxy.redirect(other.address);
     const room = await cluster.roomOn(owner, { webhookUrl: receiver.url });
     const at = (url: string, identity: string) => ({ url, room, identity, options });
@@ -58,7 +67,7 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
     for (const { page } of [ann, bob]) await page.evaluate(() => window.livekit.resetGaps());
 
     proxy.redirect(owner.address);
-    proxy.cut();
+    await lose();
     await ann.logged('reconnected');
     await ann.page.evaluate(() => window.livekit.publishData('still here', { reliable: true }));
     await bob.logged('data ann 0 undefined still here');
@@ -68,7 +77,7 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
       [ann, blue],
     ] as const)
       await who.sees((tracks) => tracks.some(({ frames }) => frames > before.frames + 5));
-    for (const { maxGapMs } of [red, blue]) promise(`pause of a picture, ${what}`, maxGapMs, PAUSE_MS);
+    for (const { maxGapMs } of [red, blue]) promise(`pause of a picture when ${what}`, maxGapMs, PAUSE_MS);
     expect(await bob.page.evaluate(() => window.livekit.participants())).toEqual(people);
     const log = await bob.page.evaluate(() => window.livekit.log);
     expect(log.filter((line) => /^(participant(Dis)?connected|trackUnsubscribed)/i.test(line))).toEqual([]);
@@ -82,6 +91,39 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
     await bob.plays('green', 'ann');
     await ann.page.evaluate(() => window.livekit.disconnect());
     await until('the backend knows that she has left', () => receiver.heard.includes(`peerDeleted ${room}`));
+  });
+
+  test('comes back to a room that moves, as the participant that it was', async () => {
+    const room = await cluster.roomOn(owner, { webhookUrl: receiver.url });
+    const url = owner.url.replace('http', 'ws');
+    const ann = await Participant.join(await stage.page('livekit'), { url, room, identity: 'ann' });
+    const bob = await Participant.join(await stage.page('livekit'), { url, room, identity: 'bob' });
+    await ann.page.evaluate(() => window.livekit.publish({ colour: 'red' }));
+    await ann.page.evaluate(() => window.livekit.publishTone(440));
+    await bob.plays('red', 'ann');
+    await until('the backend knows both tracks', () => receiver.heard.filter(isTrack(room)).length === 2);
+    const people = await bob.page.evaluate(() => window.livekit.participants());
+    const { peers } = await owner.api.room(room);
+    const heard = receiver.heard.length;
+
+    const from = performance.now();
+    await until('the room has moved', async () => {
+      const { status } = await owner.api.request('POST', `/room/${room}/move`, { node: 'app@app1' });
+      return status === 200;
+    });
+    await Promise.all([ann, bob].map((each) => each.logged('reconnected')));
+    await bob.plays('red', 'ann');
+    await bob.hears(440, 'ann');
+    promise('return of LiveKit clients to a moved room', performance.now() - from, RETURN_MS);
+    expect(await other.rooms()).toContain(room);
+    expect(await bob.page.evaluate(() => window.livekit.participants())).toEqual(people);
+    await until('the time in which they are expected is over', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 10_500));
+      return true;
+    });
+    const after = await owner.api.room(room);
+    expect(after.peers).toEqual(expect.arrayContaining(peers));
+    expect(receiver.heard.slice(heard)).toEqual([]);
   });
 });
 

@@ -1,15 +1,27 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
-import { defaultRoomConfig } from '@bloom/rooms';
-import { testNode, TestSocket, type TestNode } from '@bloom/rooms/testing';
+import { type ComponentKind, defaultRoomConfig } from '@bloom/rooms';
+import { testNode, type TestNode } from '@bloom/rooms/testing';
 import { awaitRooms } from './await-rooms.js';
+
+/** A component that cannot move. */
+const STAYS: ComponentKind = {
+  type: 'hls',
+  limitPerRoom: null,
+  requiresH264: false,
+  prepare: async () => ({
+    properties: {},
+    subscribeMode: null,
+    start: () => ({ close: async () => undefined }),
+  }),
+};
 
 let node: TestNode;
 /** Orders to move rooms, in milliseconds. */
 let moves: number[];
 
 beforeEach(async () => {
-  node = testNode();
+  node = testNode({ componentKinds: [STAYS] });
   moves = [];
   node.host.drainOrder.moveThrough({
     refusal: () => undefined,
@@ -37,10 +49,8 @@ async function isOverAfter(
   return over;
 }
 
-async function joinLivekit(): Promise<void> {
-  const { token } = await node.rooms.addPeer('kitchen', {});
-  await node.rooms.attachPeer(token, new TestSocket(), 'livekit');
-}
+/** Makes the room stay here. */
+const stream = () => node.rooms.addComponent('kitchen', 'hls', {});
 
 test('moves rooms for 8 s without a drain timeout', async () => {
   expect(await isOverAfter(8)).toBe(true);
@@ -53,18 +63,18 @@ test('leaves 2 of the 8 s for LiveKit clients', async () => {
 });
 
 test('does not wait when every room that is left must stay', async () => {
-  await joinLivekit();
+  await stream();
   expect(await isOverAfter(0, { livekit: {} })).toBe(true);
 });
 
 test('waits while one of the rooms can still move', async () => {
-  await joinLivekit();
+  await stream();
   await node.rooms.createRoom({ ...defaultRoomConfig, roomId: 'hall' });
   expect(await isOverAfter(6, { livekit: {} })).toBe(true);
 });
 
 test('waits for the end of rooms that must stay until the drain timeout', async () => {
-  await joinLivekit();
+  await stream();
   expect(await isOverAfter(60, { drainTimeout: 60 })).toBe(true);
 });
 

@@ -246,6 +246,29 @@ describe('a person of a room that has moved', () => {
     expect(to.news()).toEqual([`peerDeleted ${ann.id}`]);
   });
 
+  test('who came as a guest is the same peer again, as long as the room expects it', async () => {
+    await open({ maxPeers: 1 });
+    const createdAt = from.host.createdAt('kitchen') ?? 0;
+    const guest = {
+      invitation: { id: 'livekit', uses: 0, createdAt, expiresAt: createdAt },
+      options: { metadata: { identity: 'ann' } },
+    };
+    const { peer, token } = await from.rooms.addGuest('kitchen', guest);
+    const ann = await from.connect(token);
+    await ann.act({ type: 'join', metadata: null });
+    from.news();
+    await move();
+    const again = await to.rooms.addGuest('kitchen', { ...guest, returns: peer.id });
+    expect(again.peer).toEqual({ ...peer, status: 'connected' });
+    const back = await to.connect(again.token);
+    await back.act({ type: 'join', metadata: null });
+    await to.advance(11);
+    expect(to.news()).toEqual([]);
+    await expect(to.rooms.addGuest('kitchen', { ...guest, returns: peer.id })).rejects.toMatchObject({
+      code: 'PEER_LIMIT',
+    });
+  });
+
   test('whose first connection dies before the client has joined is still expected', async () => {
     await open();
     const ann = await from.join('kitchen', { name: 'Ann' });

@@ -118,10 +118,15 @@ export class RoomRouter implements RoomService {
     return this.ask(roomId, { type: 'addPeer', options: sendableOptions(options) });
   }
 
-  addGuest(roomId: string, { invitation, options, counts = true }: Guest): Promise<AddedPeer> {
+  addGuest(roomId: string, { invitation, options, counts = true, returns }: Guest): Promise<AddedPeer> {
     const { id, uses, createdAt, expiresAt } = invitation;
     const use = { id, uses, createdAt, expiresAt };
-    const guest = { invitation: use, options: sendableOptions(options), ...(counts ? {} : { counts }) };
+    const guest = {
+      invitation: use,
+      options: sendableOptions(options),
+      ...(counts ? {} : { counts }),
+      ...(returns === undefined ? {} : { returns }),
+    };
 
     return this.ask(roomId, { type: 'addGuest', ...guest });
   }

@@ -142,6 +142,8 @@ export interface Guest {
   options: unknown;
   /** False for an agent or a recorder: it takes no place in the room and does not keep it. Default true. */
   counts?: boolean;
+  /** Id of the guest's peer, which is taken instead of a new one if it is expected back after a move of the room. */
+  returns?: string;
 }
 
 /** A failure that callers can handle; the faces map `code` to a status or close reason in one table. */

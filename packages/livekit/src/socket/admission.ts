@@ -125,25 +125,36 @@ export class Admission {
   }
 
   /**
-   * Returns the room, creating it if allowed, and the token of a new peer in it.
+   * Returns the room, creating it if allowed, and the token of a new peer in it, or of one that is expected back, with
+   * what others see of it.
    * @throws LivekitError
    */
-  async admit(who: Applicant): Promise<{ room: RoomView; createdAt: number; peerId: string; token: string }> {
+  async admit(
+    who: Applicant,
+  ): Promise<{ room: RoomView; createdAt: number; peerId: string; token: string; record: ParticipantRecord }> {
     const { roomId, record, grants } = who;
     try {
       const room = await this.#openRoom(who);
       const former = this.#admissible(room, who);
-      if (former !== undefined && isFull(room)) await this.#rooms.removePeer(roomId, former.id).catch(() => undefined);
       const createdAt = await this.#announced(() => this.#rooms.createdAt(roomId));
       const { subscribe, metadata } = { subscribe: grants.canSubscribe, metadata: grants.canUpdateOwnMetadata };
       // A guest is removed some time after its node was lost, since no backend would remove it.
-      const { peer, token } = await this.#rooms.addGuest(roomId, {
+      const guest = {
         invitation: { id: 'livekit', uses: 0, createdAt, expiresAt: createdAt },
         options: { metadata: record, permissions: { publish: publishKinds(grants), subscribe, metadata } },
         counts: counts(record),
+        // The room may have moved, and expect the participant.
+        ...(former === undefined ? {} : { returns: former.id }),
+      };
+      const { peer, token } = await this.#rooms.addGuest(roomId, guest).catch(async (error: unknown) => {
+        const isRoomFull = error instanceof RoomError && error.code === 'PEER_LIMIT';
+        if (!isRoomFull || former === undefined) throw error;
+        await this.#rooms.removePeer(roomId, former.id).catch(() => undefined);
+        return this.#rooms.addGuest(roomId, guest);
       });
+      const own = peer.id === former?.id ? recordOf(peer.metadata) : undefined;
 
-      return { room, createdAt, peerId: peer.id, token };
+      return { room, createdAt, peerId: peer.id, token, record: own ?? record };
     } catch (error) {
       throw toLivekitError(error);
     }

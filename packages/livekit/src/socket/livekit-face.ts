@@ -157,13 +157,13 @@ export class LivekitFace {
     const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
     this.#assertOpen();
-    const { room, createdAt, peerId, token } = await this.#admission.admit(who);
+    const { room, createdAt, peerId, token, record } = await this.#admission.admit(who);
     const { nodeId, release } = this.#options;
     const participation = this.#participate(who, peerId);
     this.#participations.set(participation.sid, participation);
     const { metadata, maxPeers, peerlessPurgeTimeout } = room.config;
     await participation.join(token, {
-      record: who.record,
+      record,
       grants: who.grants,
       room: {
         sid: roomSid(who.roomId, createdAt),

@@ -23,6 +23,8 @@ const REFRESHED_TTL_S = 10 * 60;
 const ROOM_STOPPED = 'Room stopped';
 /** Close code with which a room ends because its node stops. */
 const GOING_AWAY = 1001;
+/** Close code with which a room goes on at another node. */
+const ROOM_MOVED = 1012;
 /** Close reason for a participant that has resumed through another node. */
 const RESUMED = 'Resumed elsewhere';
 
@@ -219,6 +221,11 @@ export class Participation implements PeerSocket {
     this.#onJoined?.(new LivekitError('UNAVAILABLE', reason));
     if (this.#ended) return;
     if (reason === RESUMED) return this.#forget('closed_by_server');
+    if (code === ROOM_MOVED) {
+      // Its peer is expected there.
+      this.#tell({ reason: DisconnectReason.MIGRATION, action: LeaveRequest_Action.RECONNECT });
+      return this.#forget('closed_by_server');
+    }
     if (code === GOING_AWAY)
       this.#tell({ reason: DisconnectReason.SERVER_SHUTDOWN, action: LeaveRequest_Action.RECONNECT });
     else if (code !== 1000) this.#tell({ reason: DisconnectReason.MIGRATION, action: LeaveRequest_Action.RECONNECT });

@@ -119,10 +119,12 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
         return done(null);
       },
       addPeer: ({ machine }, { options: given }, { log }) => withToken(machine.addPeer(given), log),
-      addGuest: ({ machine, guests }, { invitation, options: given, counts = true }, context) => {
+      addGuest: ({ machine, guests }, { invitation, options: given, counts = true, returns }, context) => {
         // The invitation is to an earlier room of this id.
         if (invitation.createdAt !== options.createdAt()) return refusals.roomNotFound(machine.roomId);
         if (options.isEnding()) return refusals.roomEnds(machine.roomId);
+        const returned = returns === undefined ? undefined : machine.expectedGuest(returns);
+        if (returned !== undefined) return withToken(done(returned), context.log);
         const add = () => machine.addPeer(given, { isGuest: true, counts });
         return withToken(guests.admit(invitation, context.wall(), add), context.log);
       },

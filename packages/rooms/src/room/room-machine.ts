@@ -4,6 +4,7 @@ import { jsonEqual } from '../json-equal.js';
 import { peerOptions } from '../options.js';
 import { done, refusals, type Outcome } from '../outcome.js';
 import { closeReason, INTERNAL_ERROR, NODE_STOPPED } from '../peer/close-reason.js';
+import { DEFAULT_TTL } from '../peer/credentials.js';
 import type { AttachAnswer, AttachRequest, SocketLoss, SocketRef } from '../peer/peer-messages.js';
 import { newPeer, peerView, type PeerRecord } from '../peer/peer-record.js';
 import type { ClientKind, PeerRequest } from '../peer/peer-session.js';
@@ -205,6 +206,14 @@ export class RoomMachine {
     this.#timeouts.restartPeerless(peer);
 
     return done({ peer: peerView(peer), ttl });
+  }
+
+  /** Returns a guest who is expected back, and has not come yet; undefined for anybody else. */
+  expectedGuest(peerId: string): { peer: PeerView; ttl: number } | undefined {
+    const peer = this.#endpoints.peers.get(peerId);
+    if (peer?.isGuest !== true || peer.expected === undefined || peer.connection !== undefined) return undefined;
+
+    return { peer: peerView(peer), ttl: DEFAULT_TTL };
   }
 
   /** Removes the peer on behalf of the API. */

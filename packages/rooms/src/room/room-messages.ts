@@ -164,6 +164,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
       invitation: object({ id: text(100), uses: count, createdAt: number, expiresAt: number }),
       options: json,
       counts: optional(flag),
+      returns: optional(id),
     },
     addedPeer,
   ),

@@ -8,12 +8,10 @@ import { RETURN_MS, type RoomTimeouts } from './room-timeouts.js';
 import type { RoomWorld } from './room-world.js';
 
 /** Returns why the room cannot move; undefined if it can. */
-function whyStays({ components, peers }: Endpoints): string | undefined {
+function whyStays({ components }: Endpoints): string | undefined {
   const fixed = components.all().find(({ running }) => running.progress === undefined);
-  if (fixed !== undefined) return `its ${fixed.type} component cannot move`;
-  const hasLivekit = [...peers.values()].some(({ connection }) => connection?.client === 'livekit');
 
-  return hasLivekit ? 'LiveKit clients are connected' : undefined;
+  return fixed === undefined ? undefined : `its ${fixed.type} component cannot move`;
 }
 
 /** Returns what the room consists of, for another node, or why it cannot move there. */

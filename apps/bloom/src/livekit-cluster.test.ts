@@ -83,12 +83,15 @@ async function resume(
 }
 
 describe('a client that resumes through another node', () => {
-  const video = { room: 'twin' };
   let ann: Client;
   let sid: string;
+  let rooms = 0;
+  let room = '';
 
   beforeEach(async () => {
-    ann = await join(first, 'ann', 'twin');
+    // Joins of one identity in one room are limited.
+    room = `twin-${++rooms}`;
+    ann = await join(first, 'ann', room);
     sid = (await ann.heard('join'))?.participant?.sid ?? '';
   });
 
@@ -99,26 +102,26 @@ describe('a client that resumes through another node', () => {
     const through = node();
     const other = through === first ? second : first;
     // Away from the node that it has joined through, and back.
-    const there = await resume(other, { sid, sub: 'ann', video });
+    const there = await resume(other, { sid, sub: 'ann', video: { room } });
     await there.heard('reconnect');
-    const back = await resume(through, { sid, sub: 'ann', video });
+    const back = await resume(through, { sid, sub: 'ann', video: { room } });
     await back.heard('reconnect');
     expect(await there.ended).toBe('1000');
     expect(there.frames.some((frame) => frame.case === 'leave')).toBe(false);
     await back.until('update', ({ participants }) => participants.some((each) => each.sid === sid));
     expect((await back.heard('refreshToken')).length).toBeGreaterThan(0);
-    const owner = isOwner(first, 'twin') ? first : second;
-    expect(owner.rooms.view('twin')?.peers).toHaveLength(1);
+    const owner = isOwner(first, room) ? first : second;
+    expect(owner.rooms.view(room)?.peers).toHaveLength(1);
 
     back.send({ case: 'leave', value: new LeaveRequest() });
-    await until(() => owner.rooms.view('twin')?.peers.length === 0);
+    await until(() => owner.rooms.view(room)?.peers.length === 0);
   });
 
   test.each([
-    ['of another identity', { sub: 'eve', video }],
-    ['that permits less', { sub: 'ann', video: { ...video, canSubscribe: false } }],
-  ])('starts over if its token is one %s', async (_what, claims) => {
-    const again = await resume(second, { sid, ...claims });
+    ['of another identity', { sub: 'eve' }],
+    ['that permits less', { sub: 'ann', canSubscribe: false }],
+  ])('starts over if its token is one %s', async (_what, { sub, ...grants }) => {
+    const again = await resume(second, { sid, sub, video: { room, ...grants } });
     expect(await again.heard('leave')).toMatchObject({
       reason: DisconnectReason.STATE_MISMATCH,
       action: LeaveRequest_Action.RECONNECT,
@@ -127,7 +130,7 @@ describe('a client that resumes through another node', () => {
   });
 
   test('starts over if nobody has its sid', async () => {
-    const again = await resume(second, { sid: 'PA_aaaaaaaaaaaaaaaa', sub: 'ann', video });
+    const again = await resume(second, { sid: 'PA_aaaaaaaaaaaaaaaa', sub: 'ann', video: { room } });
     expect(await again.heard('leave')).toMatchObject({ reason: DisconnectReason.STATE_MISMATCH });
     ann.send({ case: 'leave', value: new LeaveRequest() });
   });

@@ -26,7 +26,7 @@ test.each([
   ['whip', 1],
   ['whep', 0],
   ['bloom', 0],
-] as const)('shows a peer with a client of kind %s as one of LiveKit\'s kind %i', (client, kind) => {
+] as const)("shows a peer with a client of kind %s as one of LiveKit's kind %i", (client, kind) => {
   const record = foreignRecord({ id: 'p', type: 'webrtc', metadata: null, client, tracks: [] });
   expect(KINDS.indexOf(record?.kind ?? 'standard')).toBe(kind);
 });

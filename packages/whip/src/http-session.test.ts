@@ -186,7 +186,7 @@ describe('publishers', () => {
 describe('viewers', () => {
   test('lets a viewer join hidden, even before its source', () => {
     const answer = watch({ type: 'endpoint', endpointId: 'bob' }, []);
-    expect(actions[0]).toEqual({ type: 'join', metadata: null, hidden: true });
+    expect(actions[0]).toEqual({ type: 'join', metadata: null, client: 'whep', hidden: true });
     expect(answer.match(/^a=sendonly/gm)).toHaveLength(2);
     expect(shown()).toEqual({});
     feed({ type: 'endpointAdded', endpoint: participant('bob') });

@@ -171,10 +171,9 @@ const PeerStats = z
     id: z.string(),
     node: z.string().meta({ description: 'The node with the room' }),
     status: z.enum(['connected', 'disconnected']),
-    client: z
-      .string()
-      .optional()
-      .meta({ description: 'What its latest client is: `jellyfish`, `bloom`, `whip`, `whep`, or `livekit` and its kind' }),
+    client: z.string().optional().meta({
+      description: 'What its latest client is: `jellyfish`, `bloom`, `whip`, `whep`, or `livekit` and its kind',
+    }),
     sampledMs: z.number().meta({ description: 'Time over which the rates were taken' }),
     transport: z
       .strictObject({

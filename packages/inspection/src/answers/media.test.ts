@@ -18,7 +18,8 @@ test("computes rates over the interval only, even when a peer's media worker ans
     },
   };
   const peer = { id: 'bob', status: 'connected', metadata: null, tracks: [] };
-  const rooms = { views: () => [{ id: 'kitchen', peers: [peer], components: [] }], media: () => media };
+  const views = () => [{ id: 'kitchen', peers: [peer], components: [] }];
+  const rooms = { views, media: () => media, clientOf: () => 'whip' };
   const answers = mediaAnswers({
     sources: { rooms, self: 'a@x' } as unknown as InspectionSources,
     redactor: new Redactor((text) => text),
@@ -27,6 +28,7 @@ test("computes rates over the interval only, even when a peer's media worker ans
     },
   });
   const answer = await answers.peer?.({ room: 'kitchen', peer: 'bob', sampleMs: 100 }, { timeoutMs: 5_000 } as Asker);
+  expect(answer?.client).toBe('whip');
   expect(answer?.transport?.usedBps).toBeLessThan(1_000);
   expect(answer?.transport).toMatchObject({ local: '127.0.0.1:1', worker: 2, why: 'was the least busy (0.10)' });
   expect(answer?.sampledMs).toBeLessThan(1_000);

@@ -1,12 +1,12 @@
 import { ConnectionQuality, ConnectionQualityInfo, ConnectionQualityUpdate } from '@livekit/protocol';
-import type { Endpoint } from '@bloom/rooms';
+import type { Endpoint, SessionAction } from '@bloom/rooms';
 import type { RemoteTrack } from './participants.js';
 import { type Message, speaks } from './responses.js';
 
 type Quality = NonNullable<Endpoint['quality']>;
 
 /** How long changes of qualities are gathered before the client is told. */
-export const GATHER_MS = 500;
+const GATHER_MS = 500;
 
 const QUALITY_OF: Readonly<Record<Quality, ConnectionQuality>> = {
   lost: ConnectionQuality.LOST,
@@ -17,32 +17,43 @@ const QUALITY_OF: Readonly<Record<Quality, ConnectionQuality>> = {
 /** Mean opinion scores, of 5. */
 const SCORE_OF: Readonly<Record<Quality, number>> = { lost: 0, poor: 2, good: 3.5, excellent: 4.5 };
 
-/** What the client is told of who speaks, and of how well everybody's media flows. */
+export interface FiguresParts {
+  act: (action: SessionAction) => void;
+  send: (message: Message) => void;
+  /** Returns the sid under which the client knows an endpoint; undefined for somebody whom it does not know. */
+  sidOf: (endpointId: string) => string | undefined;
+}
+
+/** Tells the client who speaks, and how well everybody's media flows. */
 export class Figures {
+  readonly #parts: FiguresParts;
   /** Ids of the tracks reported to the client as carrying speech. */
   readonly #speaking = new Set<string>();
   /** By endpoint. */
   readonly #qualities = new Map<string, Quality>();
   /** Endpoints whose quality the client has not been told. */
   readonly #untold = new Set<string>();
+  #isGathering = false;
+  /** Clients drop qualities that they are told before their media is connected. */
+  #isConnected = false;
 
-  /** Returns what to tell the client of a track that carries speech, or no longer does. */
-  voice(track: RemoteTrack | undefined, active: boolean): Message | undefined {
-    if (track === undefined || this.#speaking.has(track.trackId) === active) return undefined;
-    if (active) this.#speaking.add(track.trackId);
-    else this.#speaking.delete(track.trackId);
-
-    return speaks(track.owner.sid, active);
+  constructor(parts: FiguresParts) {
+    this.#parts = parts;
   }
 
-  /** Records a quality. Returns true if the client is to be told in `GATHER_MS`. */
-  quality(endpointId: string, quality: Quality | undefined): boolean {
-    if (quality === undefined) return false;
-    this.#qualities.set(endpointId, quality);
-    const starts = this.#untold.size === 0;
-    this.#untold.add(endpointId);
+  /** A track carries speech, or no longer does. */
+  voice(track: RemoteTrack | undefined, active: boolean): void {
+    if (track === undefined || this.#speaking.has(track.trackId) === active) return;
+    if (active) this.#speaking.add(track.trackId);
+    else this.#speaking.delete(track.trackId);
+    this.#parts.send(speaks(track.owner.sid, active));
+  }
 
-    return starts;
+  quality(endpointId: string, quality: Quality | undefined): void {
+    if (quality === undefined) return;
+    this.#qualities.set(endpointId, quality);
+    this.#untold.add(endpointId);
+    this.#gather();
   }
 
   forget(endpointId: string): void {
@@ -50,25 +61,35 @@ export class Figures {
     this.#untold.delete(endpointId);
   }
 
-  /** Returns what the client has not been told. `sidOf`: undefined for somebody whom it does not know. */
-  takeQualities(sidOf: (endpointId: string) => string | undefined): Message | undefined {
+  /** The client's media is connected. */
+  connected(): void {
+    this.#isConnected = true;
+    this.#gather();
+  }
+
+  /** Tells the client what it has not been told, when the timer `quality` has ended. */
+  tell(): void {
     const updates = [...this.#untold].flatMap((endpointId) => {
       const quality = this.#qualities.get(endpointId);
-      const participantSid = sidOf(endpointId);
+      const participantSid = this.#parts.sidOf(endpointId);
       if (quality === undefined || participantSid === undefined) return [];
       return new ConnectionQualityInfo({ participantSid, quality: QUALITY_OF[quality], score: SCORE_OF[quality] });
     });
     this.#untold.clear();
-
-    return updates.length === 0
-      ? undefined
-      : { case: 'connectionQuality', value: new ConnectionQualityUpdate({ updates }) };
+    this.#isGathering = false;
+    if (updates.length === 0) return;
+    this.#parts.send({ case: 'connectionQuality', value: new ConnectionQualityUpdate({ updates }) });
   }
 
-  /** Returns all qualities once more, for a client that may have missed some. */
-  repeatQualities(sidOf: (endpointId: string) => string | undefined): Message | undefined {
+  /** Tells a client all qualities once more that may have missed some. */
+  repeat(): void {
     for (const endpointId of this.#qualities.keys()) this.#untold.add(endpointId);
+    this.tell();
+  }
 
-    return this.takeQualities(sidOf);
+  #gather(): void {
+    if (this.#isGathering || !this.#isConnected || this.#untold.size === 0) return;
+    this.#isGathering = true;
+    this.#parts.act({ type: 'setTimer', name: 'quality', ms: GATHER_MS });
   }
 }

@@ -32,7 +32,8 @@ export class Muting {
     act({ type: 'setTrackMetadata', trackId: change.trackId, metadata: change.metadata });
     this.apply(change.trackId, muted);
     // Clients of LiveKit may undo a mute of the server.
-    if (!muted && this.#withheld.delete(change.trackId)) act({ type: 'send', text: fromSession.unmuted(change.trackId) });
+    if (!muted && this.#withheld.delete(change.trackId))
+      act({ type: 'send', text: fromSession.unmuted(change.trackId) });
   }
 
   byServer(trackId: string, muted: boolean): void {

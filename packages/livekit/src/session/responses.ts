@@ -59,7 +59,15 @@ export function leave(reason: DisconnectReason, action: LeaveRequest_Action): Me
 }
 
 /** Tells the client which layers of its track anybody needs: those up to the highest. */
-export function layersNeeded({ sid, codec, highest }: { sid: string; codec: string; highest: Variant | null }): Message {
+export function layersNeeded({
+  sid,
+  codec,
+  highest,
+}: {
+  sid: string;
+  codec: string;
+  highest: Variant | null;
+}): Message {
   const qualities = LAYERS.map(
     ([variant, quality]) =>
       new SubscribedQuality({ quality, enabled: highest !== null && rank(variant) <= rank(highest) }),

@@ -32,7 +32,7 @@ import type { Claims } from '../grants.js';
 import { textOf } from '../json-text.js';
 import { asRecord, recordOf } from '../record.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
-import { Figures, GATHER_MS } from './figures.js';
+import { Figures } from './figures.js';
 import { Me } from './me.js';
 import { Muting } from './muting.js';
 import { Negotiating } from './negotiating.js';
@@ -71,7 +71,7 @@ class Session implements PeerSession {
   /** Not all may receive the client's tracks. */
   #isPrivate = false;
   readonly #muting: Muting;
-  readonly #figures = new Figures();
+  readonly #figures: Figures;
   #ignored = 0;
   #actions: SessionAction[] = [];
 
@@ -87,6 +87,11 @@ class Session implements PeerSession {
     });
     const act = (action: SessionAction): void => this.#act(action);
     const send = (message: Message): void => this.#send(message);
+    this.#figures = new Figures({
+      act,
+      send,
+      sidOf: (id) => (id === options.peerId ? this.#me?.sid : this.#others.get(id)?.sid),
+    });
     this.#muting = new Muting({
       peerId: options.peerId,
       publishing: this.#publishing,
@@ -149,7 +154,7 @@ class Session implements PeerSession {
       case 'tracksWithheld':
         return this.#withheldFromMe(input.endpointId, input.trackIds, input.withheld);
       case 'qualityChanged':
-        return this.#quality(input.endpointId, input.quality);
+        return this.#figures.quality(input.endpointId, input.quality);
       case 'layersNeeded':
         for (const message of this.#publishing.setNeeded(input.trackId, input.highest)) this.#send(message);
         return undefined;
@@ -183,7 +188,7 @@ class Session implements PeerSession {
         return this.#unpublished([this.#publishing.withdraw(input.trackId)]);
       case 'timer':
         if (input.name === 'offer') this.#negotiating.late();
-        else if (input.name === 'quality') this.#sendIf(this.#figures.takeQualities(this.#sidOf));
+        else if (input.name === 'quality') this.#figures.tell();
         else if (input.name === 'hold') for (const each of [this.#updates.bytes, this.#data.fields]) each.refill();
         else if (!this.#mediaUp) this.#leave(DisconnectReason.JOIN_FAILURE, LeaveRequest_Action.DISCONNECT);
         return undefined;
@@ -238,7 +243,7 @@ class Session implements PeerSession {
   }
 
   #add(endpoint: Endpoint): ReturnType<Participants['add']> {
-    this.#quality(endpoint.id, endpoint.quality);
+    this.#figures.quality(endpoint.id, endpoint.quality);
     return this.#others.add(endpoint);
   }
 
@@ -300,6 +305,7 @@ class Session implements PeerSession {
     this.#mediaUp = true;
     this.#act({ type: 'clearTimer', name: 'retry' });
     this.#me?.reach(ParticipantInfo_State.ACTIVE);
+    this.#figures.connected();
   }
 
   #dataPacket(label: string, bytes: Uint8Array): void {
@@ -412,16 +418,8 @@ class Session implements PeerSession {
 
   #voice(trackId: string, active: boolean): void {
     const track = [...this.#others.tracks()].find((each) => each.trackId === trackId);
-    this.#sendIf(this.#figures.voice(track, active));
+    this.#figures.voice(track, active);
   }
-
-  #quality(endpointId: string, quality: Endpoint['quality']): void {
-    if (this.#figures.quality(endpointId, quality)) this.#act({ type: 'setTimer', name: 'quality', ms: GATHER_MS });
-  }
-
-  /** Returns the sid under which the client knows an endpoint. */
-  readonly #sidOf = (endpointId: string): string | undefined =>
-    endpointId === this.#options.peerId ? this.#me?.sid : this.#others.get(endpointId)?.sid;
 
   /** `claims`: of a client that returns through another node, which cannot check them. */
   #resume(claims: Claims | undefined): void {
@@ -434,7 +432,7 @@ class Session implements PeerSession {
     this.#sendUpdate([this.#self.describe(this.#publishing.infos()), ...this.#others.describeAll()]);
     this.#self.told();
     for (const message of this.#publishing.repeatNeeded()) this.#send(message);
-    this.#sendIf(this.#figures.repeatQualities(this.#sidOf));
+    this.#figures.repeat();
     this.#negotiating.resume();
     // The other node knows the client's permissions as the token has them.
     if (claims !== undefined) this.#tellGrants();
@@ -483,10 +481,6 @@ class Session implements PeerSession {
 
   #send(message: Message): void {
     this.#act({ type: 'send', text: fromSession.frame(new SignalResponse({ message })) });
-  }
-
-  #sendIf(message: Message | undefined): void {
-    if (message !== undefined) this.#send(message);
   }
 
   #media(command: MediaCommand): void {

@@ -11,10 +11,12 @@ describe('qualities of connections', () => {
   const tick = { type: 'timer', name: 'quality' } as const;
   const changed = (endpointId: string, quality: 'excellent' | 'good' | 'poor' | 'lost') =>
     ({ type: 'qualityChanged', endpointId, quality }) as const;
+  const joined = (...present: Parameters<ScriptedClient['join']>) =>
+    new ScriptedClient().join(...present).input({ type: 'dtlsConnected', peerId: 'me' });
   const updates = (client: ScriptedClient) => client.heard('connectionQuality').map((each) => each?.updates);
 
   test('reach the client together, half a second after the first change', () => {
-    const client = new ScriptedClient().join([native('bob', [], 'bob')]);
+    const client = joined([native('bob', [], 'bob')]);
     client.took('setTimer');
     client.input(changed('me', 'excellent')).input(changed('bob', 'poor')).input(changed('bob', 'lost'));
     expect(client.took('setTimer')).toEqual([{ type: 'setTimer', name: 'quality', ms: 500 }]);
@@ -28,20 +30,23 @@ describe('qualities of connections', () => {
     expect(updates(client.input(tick))).toEqual([]);
   });
 
-  test('of those present are told to a client that joins', () => {
+  test('of those present are told to a client that joins, once it is connected', () => {
     const client = new ScriptedClient().join([{ ...native('bob', [], 'bob'), quality: 'good' }]);
+    expect(client.took('setTimer').map(({ name }) => name)).not.toContain('quality');
+    client.input({ type: 'dtlsConnected', peerId: 'me' });
+    expect(client.took('setTimer').map(({ name }) => name)).toContain('quality');
     expect(updates(client.input(tick))).toMatchObject([[{ quality: ConnectionQuality.GOOD }]]);
   });
 
   test('of somebody who has left, or whom the client does not see, are not told', () => {
-    const client = new ScriptedClient().join([native('bob', [], 'bob')]);
+    const client = joined([native('bob', [], 'bob')]);
     client.input(changed('bob', 'poor')).input(changed('nobody', 'poor'));
     client.input({ type: 'endpointRemoved', endpointId: 'bob' });
     expect(updates(client.input(tick))).toEqual([]);
   });
 
   test('are repeated to a client that has resumed', () => {
-    const client = new ScriptedClient().join([native('bob', [], 'bob')]);
+    const client = joined([native('bob', [], 'bob')]);
     client.input(changed('bob', 'poor')).input(tick);
     client.frames = [];
     client.input({ type: 'clientEvent', text: toSession.resume() });

@@ -3,7 +3,7 @@ import { EntryPoint } from '@bloom/rtp';
 /** Keyframes in a row without parameter sets that count as a fault; a few may rely on earlier sets. */
 const BARE_KEYFRAMES = 3;
 
-/** Reports once what makes the pictures of an H.264 track unplayable for its viewers. */
+/** Reports once what makes the pictures of a track unplayable for its viewers. */
 export class PictureFaults {
   readonly #report: (fault: 'bFrames' | 'bareKeyframes') => void;
   #bFramesReported = false;

@@ -30,6 +30,11 @@ export type ClientEvent =
   /** Not a known event. `reason` contains nothing the client sent. */
   | { type: 'invalid'; reason: string };
 
+/** Names the library that announces these additions; those of Jellyfish know none. */
+export function clientOf(features: readonly unknown[]): 'bloom' | 'jellyfish' {
+  return features.length > 0 ? 'bloom' : 'jellyfish';
+}
+
 /** Parses a media event. Never throws: an unusable event is `invalid`. */
 export function parseClientEvent(text: string): ClientEvent {
   if (text.length > MAX_EVENT_LENGTH) return invalid('too long');

@@ -14,13 +14,13 @@ describe('joining', () => {
   test("asks the room to join with the client's metadata on connect", () => {
     const client = new ScriptedClient();
     client.event('connect', { metadata: { deep: [1] } });
-    expect(client.asked()).toEqual([{ type: 'join', metadata: { deep: [1] } }]);
+    expect(client.asked()).toEqual([{ type: 'join', metadata: { deep: [1] }, client: 'jellyfish' }]);
   });
 
   test.each(['{"type":"connect"}', '{"type":"connect","data":{}}'])('treats metadata missing in %s as null', (text) => {
     const client = new ScriptedClient();
     client.text(text);
-    expect(client.asked()).toEqual([{ type: 'join', metadata: null }]);
+    expect(client.asked()).toEqual([{ type: 'join', metadata: null, client: 'jellyfish' }]);
   });
 
   test('starts no cycle when a client joins an empty room', () => {
@@ -393,6 +393,6 @@ describe('client input', () => {
     const metadata: unknown = JSON.parse(`${'[{"a":'.repeat(200)}null${'}]'.repeat(200)}`);
     const client = new ScriptedClient();
     client.event('connect', { metadata });
-    expect(client.asked()).toEqual([{ type: 'join', metadata }]);
+    expect(client.asked()).toEqual([{ type: 'join', metadata, client: 'jellyfish' }]);
   });
 });

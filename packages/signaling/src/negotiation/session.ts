@@ -12,7 +12,7 @@ import {
 import type { MediaCommand, TrackKind } from '@bloom/sfu';
 import { isPowerOfTwo } from '@bloom/time';
 import { parseOffer, WebrtcError, writeAnswer } from '@bloom/webrtc';
-import { type ClientEvent, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
+import { type ClientEvent, clientOf, parseClientEvent, type SdpOfferEvent } from '../events/client-event.js';
 import { serverEvent } from '../events/server-event.js';
 import { Cycles } from './cycles.js';
 import { KnownRoom } from './known-room.js';
@@ -155,9 +155,8 @@ class Session implements PeerSession {
       this.#membership.features = all.filter((feature) => event.features.includes(feature));
       this.#phase = 'joining';
       this.#pendingJoins += 1;
-      const moves = this.#membership.features.includes('move');
-      const client = event.features.length > 0 ? 'bloom' : 'jellyfish';
-      return this.#act({ type: 'join', metadata: event.metadata, client, ...(moves ? { moves } : {}) });
+      const moves = this.#membership.features.includes('move') ? { moves: true } : {};
+      return this.#act({ type: 'join', metadata: event.metadata, client: clientOf(event.features), ...moves });
     }
     if (this.#phase === 'new') return this.#ignore(`${event.type} before connect`);
     const { publications, others, cycles } = this.#membership;

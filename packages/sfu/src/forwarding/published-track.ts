@@ -7,12 +7,12 @@ import {
   VoiceActivity,
 } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, RtpDropCause, Variant } from '../media-engine.js';
-import { highestWanted, LayerDemand } from '../variants/layer-demand.js';
 import { leastBitrates, NOT_REDUCED, reducedBitrates } from '../variants/reduced-bitrates.js';
 import { VariantActivity } from '../variants/variant-activity.js';
 import { bitratesOf, type PerVariant, type ReducedBitrates, VARIANTS, variantIndex } from '../variants/variants.js';
 import type { Backlog } from '../backlog.js';
 import type { MediaContext } from '../context.js';
+import { DemandReports } from './demand-reports.js';
 import { InboundStream, type PacketCrossing, type TrackSubscriber } from './inbound-stream.js';
 import { PictureFaults } from './picture-faults.js';
 import { TrackSilence } from './track-silence.js';
@@ -80,7 +80,7 @@ export class PublishedTrack {
   #measuredAtMs = -1;
   #settled = false;
   readonly #faults = new PictureFaults((type) => this.owner.emit({ type, trackId: this.trackId }));
-  readonly #demand = new LayerDemand();
+  readonly #demand = new DemandReports(this);
   #nextStreamId = 0;
   readonly #restored = { ssrc: 0, payloadType: 0 };
 
@@ -450,14 +450,8 @@ export class PublishedTrack {
     }
     if (!this.simulcast) return;
     this.#measure(nowMs);
-    if (this.params.stopsUnneeded === true && this.#demand.isDue(nowMs)) this.#tellDemand(nowMs);
+    this.#demand.tick(nowMs);
     if (!this.muted && !this.blocked) this.#checkActivity(nowMs);
-  }
-
-  #tellDemand(nowMs: number): void {
-    const highest = this.#demand.look(Math.max(highestWanted(this.slots), ...this.wantedElsewhere.values()), nowMs);
-    const { owner, trackId } = this;
-    if (highest !== undefined) owner.emit({ type: 'layersNeeded', peerId: owner.peerId, trackId, highest });
   }
 
   /** Time without media as of the last check; 0 while no media is expected. */

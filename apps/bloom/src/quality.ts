@@ -5,6 +5,7 @@ import type { Metrics, NodeFigures, PeerQuality, Repairs } from '@bloom/metrics'
 import type { RoomHost, RoomMeasure } from '@bloom/rooms';
 import type { MediaEngine, RoomMediaStats, StreamStats, TransportStats } from '@bloom/sfu';
 import { inTime } from '@bloom/time';
+import { codecTracks } from './codec-tracks.js';
 
 /** A room is left out of a scrape if its worker stays silent for longer than this. */
 const STATS_TIMEOUT_MS = 1_000;
@@ -122,6 +123,7 @@ export function collectQuality(parts: QualityParts): void {
     const { peers: qualities, repairs } = peers.look(media.answers, media.silent);
     for (const quality of qualities) metrics.quality.peer(quality);
     metrics.quality.repairs(repairs);
+    metrics.quality.codecTracks(codecTracks(media.answers));
     metrics.quality.figures({
       workersBusy: engine.workersBusy(),
       workerRestarts: engine.workerRestarts,

@@ -20,6 +20,7 @@ async function servedNames(): Promise<Set<string>> {
   metrics.quality.componentCrashed('hls');
   metrics.quality.buildInfo({ version: '1', commit: 'dev' });
   metrics.quality.peer({ lossIn: 0, lossOut: 0 });
+  metrics.quality.codecTracks({ in: { vp8: 1 }, out: { vp8: 1 }, reduced: { vp8: { pictures: 1, size: 0 } } });
   metrics.quality.dataMessages('in', 1);
   metrics.quality.mediaDropped('malformed', 1);
   metrics.quality.packetsCrossed(1);

@@ -5,4 +5,4 @@ export {
   type MetricsServerOptions,
 } from './metrics-server.js';
 export { Metrics, type LoadFigures, type MetricsOptions } from './metrics.js';
-export type { NodeFigures, PeerQuality, Repairs } from './quality-series.js';
+export type { CodecTracks, NodeFigures, PeerQuality, Repairs } from './quality-series.js';

@@ -19,6 +19,14 @@ export interface Repairs {
   plis: { in: number; out: number };
 }
 
+/** Tracks that flow, by codec: from publishers and to receivers, and those of the latter that lack bandwidth. */
+export interface CodecTracks {
+  in: Record<string, number>;
+  out: Record<string, number>;
+  /** `pictures`: fewer pictures per second; `size`: a smaller size. */
+  reduced: Record<string, { pictures: number; size: number }>;
+}
+
 /** Figures about the process and its environment at the time of a scrape. */
 export interface NodeFigures {
   /** Share of time that each media worker was busy since the last report, 0 to 1, starting with worker 1. */
@@ -52,6 +60,8 @@ export class QualitySeries {
   readonly #estimate: Histogram;
   readonly #nacks: Counter<'direction'>;
   readonly #plis: Counter<'direction'>;
+  readonly #tracks: Gauge<'direction' | 'codec'>;
+  readonly #reducedTracks: Gauge<'codec' | 'reduction'>;
   readonly #workerBusy: Gauge<'worker'>;
   readonly #workerRestarts: Counter;
   readonly #dataMessages: Counter<'direction'>;
@@ -102,6 +112,9 @@ export class QualitySeries {
     });
     this.#nacks = counter('bloom_nacks_total', 'Requests to send lost packets again', 'direction');
     this.#plis = counter('bloom_plis_total', 'Requests for a key frame', 'direction');
+    this.#tracks = gauge('bloom_media_tracks', 'Tracks that flow', 'direction', 'codec');
+    const reduced = 'Tracks to receivers of which a part is left out for lack of bandwidth';
+    this.#reducedTracks = gauge('bloom_media_reduced_tracks', reduced, 'codec', 'reduction');
     this.#workerBusy = gauge('bloom_media_worker_busy_ratio', 'Share of time that a media worker works', 'worker');
     this.#workerRestarts = counter('bloom_media_worker_restarts_total', 'Media workers that were replaced');
     this.#dataMessages = counter('bloom_data_messages_total', 'Messages on data channels', 'direction');
@@ -166,6 +179,18 @@ export class QualitySeries {
     for (const direction of ['in', 'out'] as const) {
       this.#nacks.inc({ direction }, nacks[direction]);
       this.#plis.inc({ direction }, plis[direction]);
+    }
+  }
+
+  codecTracks(tracks: CodecTracks): void {
+    this.#tracks.reset();
+    this.#reducedTracks.reset();
+    for (const direction of ['in', 'out'] as const) {
+      for (const [codec, count] of Object.entries(tracks[direction])) this.#tracks.set({ direction, codec }, count);
+    }
+    for (const [codec, { pictures, size }] of Object.entries(tracks.reduced)) {
+      this.#reducedTracks.set({ codec, reduction: 'pictures' }, pictures);
+      this.#reducedTracks.set({ codec, reduction: 'size' }, size);
     }
   }
 

@@ -9,9 +9,13 @@ interface TrackCodecs {
 
 /**
  * Returns the codec in which a client receives a track: the track's own if the m-line has it, else that of its
- * fallback; null if the m-line has neither.
+ * fallback; null if the m-line has neither. `redundancy`: see `chooseReceivedCodec`.
  */
-export function chooseTrackCodec(line: OfferedMedia, { codec, fallback }: TrackCodecs): ChosenCodec | null {
-  const first = chooseReceivedCodec(line, codec);
-  return first === null && fallback !== undefined ? chooseReceivedCodec(line, fallback) : first;
+export function chooseTrackCodec(
+  line: OfferedMedia,
+  { codec, fallback }: TrackCodecs,
+  options: { redundancy?: boolean } = {},
+): ChosenCodec | null {
+  const first = chooseReceivedCodec(line, codec, options);
+  return first === null && fallback !== undefined ? chooseReceivedCodec(line, fallback, options) : first;
 }

@@ -180,7 +180,7 @@ export class Downlink {
       return undefined;
     }
     const isTaken = line !== undefined && !line.refused && line.direction === 'recvonly' && line.kind === kind;
-    const codec = isTaken ? chooseTrackCodec(line, section) : null;
+    const codec = isTaken ? chooseTrackCodec(line, section, { redundancy: true }) : null;
     if (line === undefined || codec === null) {
       this.#impossible.add(track);
       section.track = undefined;
@@ -211,7 +211,8 @@ export class Downlink {
       dataMid: DATA_MID,
       sections: this.#sections.map((section) => {
         const { mid, kind, codec, fallback, track, ssrc, rtxSsrc } = section;
-        const base = { mid, kind, codec, fallback, audioLevel: track?.info.audioLevel === true };
+        const redundancy = kind === 'audio' && track?.isEncrypted === false;
+        const base = { mid, kind, codec, fallback, audioLevel: track?.info.audioLevel === true, redundancy };
         if (track === undefined || !sending.has(section)) return { ...base, stream: undefined };
         const { stream: cname, sid: trackId, owner } = track;
         // Browsers keep the first track's id while the section lasts, but clients prefer a sid in the stream's.

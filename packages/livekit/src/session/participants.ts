@@ -1,6 +1,7 @@
 import {
   type ClientInfo_Capability,
   DisconnectReason,
+  Encryption_Type,
   ParticipantInfo,
   ParticipantInfo_Kind,
   ParticipantInfo_State,
@@ -47,6 +48,11 @@ export class RemoteTrack {
 
   get trackId(): string {
     return this.info.trackId;
+  }
+
+  /** True if its client encrypts each packet: repeated ones could not be decrypted (RFC 2198). */
+  get isEncrypted(): boolean {
+    return trackInfo(this.info, 0).encryption !== Encryption_Type.NONE;
   }
 
   /** The stream with which the track is played in sync, as the client sees it in SDP. */

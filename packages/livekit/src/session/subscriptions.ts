@@ -81,7 +81,7 @@ export class Subscriptions {
       // A section whose track has ended has to be inactive once before another track may use it.
       if (section.track === undefined) this.#assign(section, line, { waiting, taken });
       const { track } = section;
-      const codec = track === undefined || !this.#isWanted(track) ? null : chooseTrackCodec(line, track.info);
+      const codec = track === undefined || !this.#isWanted(track) ? null : receivedCodec(line, track);
       if (codec !== null) planned.set(line.mid, { section, codec });
     }
 
@@ -126,7 +126,7 @@ export class Subscriptions {
     { waiting, taken }: { waiting: RemoteTrack[]; taken: ReadonlySet<number> },
   ): void {
     for (const track of waiting.filter(({ info }) => info.kind === section.kind)) {
-      if (chooseTrackCodec(line, track.info) === null) {
+      if (receivedCodec(line, track) === null) {
         this.#impossible.add(track);
         continue;
       }
@@ -183,6 +183,10 @@ export function inactive(line: OfferedMedia): AnswerMedia {
     codec: choosePublishedCodec(line, null),
     extensions: chooseExtensions(line, { audioLevel: true }),
   };
+}
+
+function receivedCodec(line: OfferedMedia, track: RemoteTrack): ChosenCodec | null {
+  return chooseTrackCodec(line, track.info, { redundancy: !track.isEncrypted });
 }
 
 function sectionExtensions(line: OfferedMedia, track: RemoteTrack) {

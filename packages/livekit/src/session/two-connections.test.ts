@@ -73,6 +73,30 @@ describe('the offers of the server', () => {
     ]);
   });
 
+  test('have redundant sound before Opus, which flows where the client takes it, and none of encrypted tracks', () => {
+    join([track('t1', 'audio'), track('t2', 'audio', { metadata: { encryption: 'gcm' } })]);
+    const { sdp, id, ...rest } = offered();
+    expect(sdp.match(/^m=audio .*$/gm)).toEqual([
+      'm=audio 9 UDP/TLS/RTP/SAVPF 63 111',
+      'm=audio 9 UDP/TLS/RTP/SAVPF 111',
+    ]);
+    expect(sdp).toContain('a=rtpmap:63 red/48000/2\r\na=fmtp:63 111/111\r\n');
+    answer({ sdp, id, ...rest });
+    expect(client.took('negotiate')[0]?.negotiation.outbound).toMatchObject([
+      { trackId: 't1', codec: { name: 'opus', redPayloadType: 63 } },
+      { trackId: 't2', codec: { name: 'opus' } },
+    ]);
+  });
+
+  test('have no redundant sound for a client that does not take it', () => {
+    join([track('t1', 'audio')]);
+    const offer = offered();
+    answer({ ...offer, sdp: offer.sdp.replace(' 63 111', ' 111').replace(/^a=(?:rtpmap|fmtp):63 .*\r\n/gm, '') });
+    const [slot] = client.took('negotiate')[0]?.negotiation.outbound ?? [];
+    expect(slot?.codec.name).toBe('opus');
+    expect(slot?.codec.redPayloadType).toBeUndefined();
+  });
+
   test('wait for the answer to the last one, and then contain all changes', () => {
     join();
     const first = offered();

@@ -97,6 +97,11 @@ describe('redundant sound', () => {
     expect(choosePublishedCodec(audio, null)).not.toHaveProperty('redPayloadType');
   });
 
+  test('is agreed wherever it comes with a client whose protocol expects it', () => {
+    const codec = chooseReceivedCodec(audio, 'opus', { redundancy: true });
+    expect(codec).toMatchObject({ payloadType: 111, redPayloadType: red.payloadType });
+  });
+
   test('is not agreed for pictures', () => {
     const vp8 = video.codecs.find(({ name }) => name === 'vp8')!;
     const codecs = [{ ...red, clockRate: 90_000, channels: undefined, parameters: `${vp8.payloadType}` }, vp8];

@@ -48,13 +48,20 @@ export function choosePublishedCodec(
   return chosen === undefined ? null : choose(media, chosen);
 }
 
-/** Returns the codec in which a client receives a track published as `name`; null if it offers none. */
-export function chooseReceivedCodec(media: OfferedMedia, name: CodecName): ChosenCodec | null {
+/**
+ * Returns the codec in which a client receives a track published as `name`; null if it offers none. With `redundancy`
+ * its redundant form is chosen wherever the offer has it, and without only if the client prefers it.
+ */
+export function chooseReceivedCodec(
+  media: OfferedMedia,
+  name: CodecName,
+  { redundancy = false } = {},
+): ChosenCodec | null {
   const { rank } = payloadFormat(name);
   const [best] = media.codecs
     .filter((codec) => codec.name === name && formatOf(codec) !== undefined)
     .toSorted((a, b) => rank(b.parameters) - rank(a.parameters));
-  return best === undefined ? null : choose(media, best);
+  return best === undefined ? null : choose(media, best, redundancy);
 }
 
 /** Returns the format of an offered codec; undefined if rooms do not accept it. */
@@ -64,11 +71,11 @@ function formatOf({ name, clockRate }: OfferedCodec): PayloadFormat | undefined 
   return format.clockRate === clockRate ? format : undefined;
 }
 
-function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
+function choose(media: OfferedMedia, codec: OfferedCodec, redundancy = false): ChosenCodec {
   const rtx = media.codecs.find(
     (c) => c.name === 'rtx' && formatParameters(c.parameters).get('apt') === String(codec.payloadType),
   );
-  const red = media.kind === 'audio' ? redundancyOf(media, codec) : undefined;
+  const red = media.kind === 'audio' ? redundancyOf(media, codec, redundancy) : undefined;
   return {
     name: codec.name as CodecName,
     encodingName: codec.encodingName,
@@ -83,12 +90,12 @@ function choose(media: OfferedMedia, codec: OfferedCodec): ChosenCodec {
 }
 
 /**
- * Returns the redundant form of a codec of sound if the client prefers it. Browsers list it after the codec, which asks
- * for nothing: their answers must stay as they were.
+ * Returns the redundant form of a codec of sound, wherever it is or if the client prefers it. Browsers list it after
+ * the codec, which asks for nothing: the answers to Jellyfish clients must stay as they were.
  */
-function redundancyOf({ codecs }: OfferedMedia, codec: OfferedCodec): OfferedCodec | undefined {
+function redundancyOf({ codecs }: OfferedMedia, codec: OfferedCodec, anywhere: boolean): OfferedCodec | undefined {
   return codecs
-    .slice(0, codecs.indexOf(codec))
+    .slice(0, anywhere ? codecs.length : codecs.indexOf(codec))
     .find(
       ({ name, clockRate, channels, parameters }) =>
         name === 'red' &&

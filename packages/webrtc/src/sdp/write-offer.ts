@@ -13,6 +13,8 @@ import type { AgreedExtensions } from './extensions.js';
 
 const FEEDBACK = { audio: ['transport-cc'], video: ['ccm fir', 'nack', 'nack pli', 'transport-cc'] } as const;
 const EXTENSIONS: AgreedExtensions = { mid: 1, transportCc: 2 };
+/** Payload type of redundant sound (RFC 2198), as in browsers' offers. */
+const RED = 63;
 
 /** One m-line on which we send, or have sent. */
 export interface OfferedSection {
@@ -23,6 +25,8 @@ export interface OfferedSection {
   fallback?: CodecName | undefined;
   /** Offers the audio level (RFC 6464). */
   audioLevel: boolean;
+  /** Offers to repeat sound after losses (RFC 2198). */
+  redundancy?: boolean;
   /** Undefined: nothing is sent now. */
   stream: SentStream | undefined;
 }
@@ -52,12 +56,14 @@ export function writeOffer(options: OfferOptions): string {
 }
 
 function sectionLines(section: OfferedSection, options: OfferOptions): string[] {
-  const { mid, kind, codec, fallback, audioLevel, stream } = section;
+  const { mid, kind, codec, fallback, audioLevel, redundancy = false, stream } = section;
   const names = fallback === undefined ? [codec] : [codec, fallback];
+  const red = redundancy ? { redPayloadType: RED } : {};
   const payloadTypes = names.flatMap((name) => {
     const { payloadType, rtxPayloadType } = payloadFormat(name).offered;
-    return rtxPayloadType === undefined ? [payloadType] : [payloadType, rtxPayloadType];
+    return [payloadType, rtxPayloadType].filter((type) => type !== undefined);
   });
+  if (redundancy) payloadTypes.unshift(RED);
 
   return [
     `m=${kind} 9 UDP/TLS/RTP/SAVPF ${payloadTypes.join(' ')}`,
@@ -67,14 +73,14 @@ function sectionLines(section: OfferedSection, options: OfferOptions): string[] 
     ...(stream === undefined ? [] : [`a=msid:${stream.streamId} ${stream.trackId}`]),
     'a=rtcp-mux',
     ...(kind === 'video' ? ['a=rtcp-rsize'] : []),
-    ...names.flatMap((name) => offeredLines(name, kind)),
+    ...names.flatMap((name) => offeredLines(name, kind, red)),
     ...(stream === undefined ? [] : sourceLines(stream, payloadFormat(codec).offered.rtxPayloadType !== undefined)),
   ];
 }
 
-function offeredLines(name: CodecName, kind: OfferedSection['kind']): string[] {
+function offeredLines(name: CodecName, kind: OfferedSection['kind'], red: { redPayloadType?: number }): string[] {
   const { mimeType, clockRate, offered } = payloadFormat(name);
   const encodingName = mimeType.slice(mimeType.indexOf('/') + 1);
 
-  return codecLines({ ...offered, name, encodingName, clockRate, feedback: FEEDBACK[kind] });
+  return codecLines({ ...offered, ...red, name, encodingName, clockRate, feedback: FEEDBACK[kind] });
 }

@@ -3,21 +3,28 @@ import type { Socket } from 'node:dgram';
 import {
   RTCPeerConnection,
   RTCRtpCodecParameters,
+  RTCRtpHeaderExtensionParameters,
   RtpPacket,
   useAbsSendTime,
   useAudioLevelIndication,
   useSdesMid,
   useTransportWideCC,
 } from 'werift';
+import type { LoadCodec } from './layered-payload.js';
 import { startStunServer } from './stun-server.js';
 
 /** A STUN server in this process: otherwise werift asks a public one and waits for it. */
 const STUN = [{ urls: await startStunServer() }];
 
+const DESCRIPTOR_URI = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
+
 export type ConnectionSettings = Exclude<ConstructorParameters<typeof RTCPeerConnection>[0], undefined>;
 
-/** Opens a connection with Chromium's SFU features: transport-wide feedback, RTX and header extensions. */
-export function openConnection(settings: ConnectionSettings = {}): RTCPeerConnection {
+/**
+ * Opens a connection with Chromium's SFU features: transport-wide feedback, RTX and header extensions. `codec`: the one
+ * of its video.
+ */
+export function openConnection(settings: ConnectionSettings = {}, codec: LoadCodec = 'vp8'): RTCPeerConnection {
   const feedback = [{ type: 'transport-cc' }];
   const repair = [{ type: 'nack' }, { type: 'nack', parameter: 'pli' }, { type: 'ccm', parameter: 'fir' }];
   const extensions = () => [useSdesMid(), useTransportWideCC(), useAbsSendTime()];
@@ -27,9 +34,10 @@ export function openConnection(settings: ConnectionSettings = {}): RTCPeerConnec
     codecs: {
       video: [
         new RTCRtpCodecParameters({
-          mimeType: 'video/VP8',
+          mimeType: `video/${codec.toUpperCase()}`,
           clockRate: 90_000,
           payloadType: 96,
+          ...(codec === 'h264' ? { parameters: 'packetization-mode=1;profile-level-id=42e01f' } : {}),
           rtcpFeedback: [...repair, ...feedback],
         }),
         new RTCRtpCodecParameters({ mimeType: 'video/rtx', clockRate: 90_000, payloadType: 97, parameters: 'apt=96' }),
@@ -44,7 +52,13 @@ export function openConnection(settings: ConnectionSettings = {}): RTCPeerConnec
         }),
       ],
     },
-    headerExtensions: { audio: [...extensions(), useAudioLevelIndication()], video: extensions() },
+    headerExtensions: {
+      audio: [...extensions(), useAudioLevelIndication()],
+      video: [
+        ...extensions(),
+        ...(codec === 'av1' ? [new RTCRtpHeaderExtensionParameters({ uri: DESCRIPTOR_URI })] : []),
+      ],
+    },
     ...settings,
   });
 }

@@ -1,4 +1,5 @@
-import { MediaStreamTrack, RtpHeader, RtpPacket } from 'werift';
+import { ExtensionProfiles, MediaStreamTrack, RtpHeader, RtpPacket } from 'werift';
+import { isBase, type LoadCodec, type Place, writeAv1, writeH264, writeVp9 } from './layered-payload.js';
 
 export type TrackKind = 'audio' | 'video';
 
@@ -14,6 +15,12 @@ export function stampOf(payload: Buffer): number {
 
 /** Voice at -30 dBov (RFC 6464 section 3), under the id in a publisher's own offer: werift counts from 1. */
 const AUDIO_LEVEL = { id: 4, payload: Buffer.of(0x80 | 30) };
+/** The id of the dependency descriptor in such an offer of video. */
+const DESCRIPTOR_ID = 4;
+/** Longest data of a header extension in the one-byte form. */
+const MAX_SHORT = 16;
+/** Pictures from one key picture to the next. */
+const KEY_INTERVAL = 30;
 
 /** Sends a steady stream, packet by packet on a 1 ms tick. */
 export class Publisher {
@@ -23,6 +30,7 @@ export class Publisher {
   #pictureId = 1;
   #inFrame = 0;
   #frames = 0;
+  #tl0PicIdx = 0;
   #timer: NodeJS.Timeout | undefined;
   #startedAt = 0;
   #rate = 0;
@@ -32,6 +40,8 @@ export class Publisher {
     readonly kind: TrackKind,
     /** Size of the datagram in bytes, without header extensions and SRTP tag. */
     readonly bytes: number,
+    /** Codec of video; VP9 and AV1 are sent with all layers. */
+    readonly codec: LoadCodec = 'vp8',
   ) {
     this.track = new MediaStreamTrack({ kind });
   }
@@ -70,14 +80,11 @@ export class Publisher {
     const first = this.#inFrame === 0;
     const last = this.#inFrame === perFrame - 1;
     const payload = Buffer.alloc(this.bytes - 12);
-    if (video) {
-      // VP8 descriptor with a 15-bit picture id (RFC 7741 section 4.2). Every 30th frame is a key frame.
-      payload[0] = first ? 0x90 : 0x80;
-      payload[1] = 0x80;
-      payload.writeUInt16BE(0x8000 | (this.#pictureId & 0x7fff), 2);
-      payload[4] = this.#frames % 30 === 0 ? 0x10 : 0x11;
-    }
+    const descriptor = video ? this.#writeVideo(payload, first) : undefined;
     payload.writeDoubleLE(nowMicros(), payload.length - STAMP_BYTES);
+    const layers = descriptor === undefined ? [] : [{ id: DESCRIPTOR_ID, payload: descriptor }];
+    const extensions = video ? layers : [AUDIO_LEVEL];
+    const isLong = descriptor !== undefined && descriptor.length > MAX_SHORT;
     this.track.writeRtp(
       new RtpPacket(
         new RtpHeader({
@@ -87,8 +94,9 @@ export class Publisher {
           timestamp: ((video ? 3000 : 960) * this.#frames) >>> 0,
           ssrc: 1,
           marker: video ? last : false,
-          extension: !video,
-          extensions: video ? [] : [AUDIO_LEVEL],
+          extension: extensions.length > 0,
+          extensionProfile: isLong ? ExtensionProfiles.TwoByte : ExtensionProfiles.OneByte,
+          extensions,
         }),
         payload,
       ),
@@ -101,5 +109,27 @@ export class Publisher {
       this.#frames += 1;
       this.#pictureId += 1;
     }
+  }
+
+  /** Writes the start of a payload. Returns the packet's dependency descriptor, if its codec has any. */
+  #writeVideo(payload: Buffer, first: boolean): Buffer | undefined {
+    const sinceKey = this.#frames % KEY_INTERVAL;
+    const place: Place = { picture: this.#pictureId, sinceKey, packet: this.#inFrame, packets: this.#perFrame };
+    if (this.codec === 'av1') return writeAv1(payload, place);
+    if (this.codec === 'h264') {
+      writeH264(payload, place);
+      return undefined;
+    }
+    if (this.codec === 'vp9') {
+      if (first && isBase(place)) this.#tl0PicIdx += 1;
+      writeVp9(payload, place, this.#tl0PicIdx);
+      return undefined;
+    }
+    // VP8 descriptor with a 15-bit picture id (RFC 7741 section 4.2).
+    payload[0] = first ? 0x90 : 0x80;
+    payload[1] = 0x80;
+    payload.writeUInt16BE(0x8000 | (this.#pictureId & 0x7fff), 2);
+    payload[4] = sinceKey === 0 ? 0x10 : 0x11;
+    return undefined;
   }
 }

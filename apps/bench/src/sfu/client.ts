@@ -1,11 +1,11 @@
 /** The clients of the load generators: participants on the address of the private network, and helpers for loads. */
-import { openConnection } from '@bloom/participant';
+import { type LoadCodec, openConnection } from '@bloom/participant';
 import type { RTCPeerConnection, RtcpPacket } from 'werift';
 import { address } from './private-network.js';
 
 /** Creates a participant's connection on the private network. */
-export function connection(): RTCPeerConnection {
-  return openConnection({ iceInterfaceAddresses: { udp4: address } });
+export function connection(codec: LoadCodec = 'vp8'): RTCPeerConnection {
+  return openConnection({ iceInterfaceAddresses: { udp4: address } }, codec);
 }
 
 /** Sends one RTCP compound, encrypted by werift's session. */

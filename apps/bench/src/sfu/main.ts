@@ -1,15 +1,16 @@
 /**
  * `npm run bench:sfu -- [--against janus,werift,whip,two,span,floor] [--subscribers 50] [--pps 1000] [--bytes 1200]
- * [--kind video] [--frames] [--rounds 3] [--workers 1] [--also path/to/another/main.js] [--node-flags="..."]
- * [--json file]`: CPU cost per forwarded packet, with all servers in one run and interleaved rounds. `--frames` sends
- * the packets of a picture at once, 30 times a second, as cameras do (`--pps 300`: bursts of 10). `--also` compares
- * another build of Bloom; `whip` is Bloom with clients that connect by WHIP and WHEP, `two` has two media workers, and
- * `span` also has every second client on the other one; the flags apply to Bloom's process. Exits with status 1 if a
- * target is missed, a server fails or a packet is invalid.
+ * [--kind video] [--codecs vp8,vp9,av1] [--frames] [--rounds 3] [--workers 1] [--also path/to/another/main.js]
+ * [--node-flags="..."] [--json file]`: CPU cost per forwarded packet, with all servers in one run and interleaved
+ * rounds. `--frames` sends the packets of a picture at once, 30 times a second, as cameras do (`--pps 300`: bursts of
+ * 10). `--codecs` measures Bloom with each of them, VP9 and AV1 with all of their layers, against the first one.
+ * `--also` compares another build of Bloom; `whip` is Bloom with clients that connect by WHIP and WHEP, `two` has two
+ * media workers, and `span` also has every second client on the other one; the flags apply to Bloom's process. Exits
+ * with status 1 if a target is missed, a server fails or a packet is invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { TrackKind } from '@bloom/participant';
+import type { LoadCodec, TrackKind } from '@bloom/participant';
 import type { Load, Measurement } from './measure.js';
 import { floorName, floorUnavailable, measureFloor } from './floor.js';
 import { measure, median } from './measure.js';
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     pps: { type: 'string', default: '1000' },
     bytes: { type: 'string', default: '1200' },
     kind: { type: 'string', default: 'video' },
+    codecs: { type: 'string', default: 'vp8' },
     frames: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     windows: { type: 'string', default: '3' },
@@ -51,6 +53,14 @@ const known: Record<string, ServerKind[]> = {
 };
 let withFloor = false;
 const kinds: ServerKind[] = values.without.includes('bloom') ? [] : [bloom(settings)];
+const [firstCodec = 'vp8', ...otherCodecs] = values.codecs.split(',') as LoadCodec[];
+/** Codecs of the kinds that do not send the first one, by name. */
+const codecOf = new Map<string, LoadCodec>();
+for (const codec of otherCodecs) {
+  const name = `bloom with ${codec}`;
+  codecOf.set(name, codec);
+  kinds.push({ ...bloom(settings), name });
+}
 if (values.also !== undefined) kinds.push(bloom({ ...settings, main: values.also }));
 for (const name of values.against.split(',').filter(Boolean)) {
   if (name === 'floor') {
@@ -73,6 +83,7 @@ for (const name of values.against.split(',').filter(Boolean)) {
 
 const load: Load = {
   kind: values.kind as TrackKind,
+  codec: firstCodec,
   subscribers: Number(values.subscribers),
   rate: Number(values.pps),
   bytes: Number(values.bytes),
@@ -87,7 +98,8 @@ const floors: number[] = [];
 for (let round = 1; round <= Number(values.rounds); round += 1) {
   for (const kind of kinds) {
     try {
-      all.push(await measure(kind, load, (text) => progress(`round ${round}: ${text}`)));
+      const codec = codecOf.get(kind.name) ?? firstCodec;
+      all.push(await measure(kind, { ...load, codec }, (text) => progress(`round ${round}: ${text}`)));
     } catch (error) {
       process.exitCode = 1;
       console.error(`\n*** ${kind.name} failed: ${error instanceof Error ? error.message : String(error)}`);
@@ -171,7 +183,14 @@ function compare(other: string, ratio: number): void {
   else printVerdict(what, ratio, { ...target, unit: 'x' });
 }
 const [two, span] = [known.two?.[0], known.span?.[0]];
-for (const kind of kinds.slice(1)) if (kind !== two && kind !== span) compare(kind.name, cost(own) / cost(kind.name));
+for (const kind of kinds.slice(1)) {
+  if (kind === two || kind === span) continue;
+  if (!codecOf.has(kind.name)) compare(kind.name, cost(own) / cost(kind.name));
+  else {
+    const ratio = cost(kind.name) / cost(own);
+    printVerdict(`${kind.name} / ${firstCodec}, CPU per packet`, ratio, { must: 1.1, aim: 1.05, unit: 'x' });
+  }
+}
 /** Prints what more workers add to the cost. */
 function compareWorkers(kind: ServerKind | undefined, target: Target | undefined): void {
   if (kind === undefined || !kinds.includes(kind)) return;

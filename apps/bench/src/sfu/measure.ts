@@ -1,4 +1,4 @@
-import { Publisher, type TrackKind } from '@bloom/participant';
+import { type LoadCodec, Publisher, type TrackKind } from '@bloom/participant';
 import { connection } from './client.js';
 import { cpuMicros, rss, threadMicros } from './process.js';
 import type { ServerKind } from './servers/server.js';
@@ -6,6 +6,8 @@ import { Sink } from './sink.js';
 
 export interface Load {
   kind: TrackKind;
+  /** Codec of video; VP9 and AV1 have layers, all of which are forwarded. */
+  codec: LoadCodec;
   subscribers: number;
   /** Packets per second into the server. */
   rate: number;
@@ -62,11 +64,11 @@ async function atRest(pid: number): Promise<number> {
 export async function measure(kind: ServerKind, load: Load, progress: (text: string) => void): Promise<Measurement> {
   progress(`${kind.name}: starting`);
   const server = await kind.start(load.kind);
-  const publisher = new Publisher(load.kind, load.bytes);
+  const publisher = new Publisher(load.kind, load.bytes, load.codec);
   const connections = [];
   let sink: Sink | undefined;
   try {
-    const source = connection();
+    const source = connection(load.codec);
     connections.push(source);
     await server.publish(source, publisher);
     // Some servers announce a track only once it has media, which stops before the joins: only they must cost CPU.
@@ -83,7 +85,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
         before = { cpu: cpuMicros(server.pid), at: performance.now(), rest };
       }
       progress(`${kind.name}: ${joined + 1} of ${load.subscribers} subscribers`);
-      const receiver = connection();
+      const receiver = connection(load.codec);
       receivers.push(receiver);
       connections.push(receiver);
       await server.subscribe(receiver);

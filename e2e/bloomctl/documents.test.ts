@@ -136,6 +136,7 @@ describe('documents', () => {
     await documentOf('kill', 'kill', 'rooms/hall', '--yes', '--reason', 'a test');
     await documentOf('link-cut', 'link', 'cut', 'b', 'c', '--for', '500ms', '--yes');
     await documentOf('log-level', 'log-level', 'b', 'debug', '--for', '300ms', '--yes');
+    await documentOf('move-fault', 'move-fault', 'b', 'give', 'kill', '--for', '300ms', '--yes');
   });
 
   test('describe checks, a dump and an error by the schema', async () => {

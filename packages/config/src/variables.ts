@@ -461,7 +461,7 @@ export const VARIABLES = {
     section: 'Operation',
     grammar: oneOf('full', 'read', 'off'),
     fallback: { production: 'read', development: 'full', test: 'full' },
-    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`) and log levels included; a holder of the cookie could do as much to any Erlang cluster. `read`: reading and `drain` only. `off`: no inspection.',
+    doc: 'What `bloomctl` and Erlang shells may ask of this node. `full`: everything, faults on purpose (`kill`, `suspend`, `link cut`, `move-fault`) and log levels included; a holder of the cookie could do as much to any Erlang cluster. `read`: reading and `drain` only. `off`: no inspection.',
   }),
   dashboard: variable({
     name: 'JF_DASHBOARD',

@@ -31,13 +31,14 @@ describe('the modes of a node', () => {
     const a = await member('a', { mode: 'read' });
     const { requests } = await loadSchemas();
     const changing = (Object.keys(requests) as RequestKind[]).filter((kind) => 'changes' in requests[kind]);
-    expect(changing).toHaveLength(5);
+    expect(changing).toHaveLength(6);
     const { client } = await toolOn(a);
     const { kinds, mode } = (await client.ask('hello', {})).answer;
     expect(mode).toBe('read');
     expect(kinds.filter((kind) => changing.includes(kind as RequestKind))).toEqual([]);
     const fields: Record<string, object> = {
       'link-cut': { to: 'b@127.0.0.1', forMs: 1_000 },
+      'move-fault': { point: 'give', does: 'kill', forMs: 1_000 },
       kill: { id: 'rooms' },
       suspend: { id: 'rooms', forMs: 1_000 },
       resume: { id: 'rooms' },

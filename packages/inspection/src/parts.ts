@@ -38,6 +38,7 @@ export function sourcesOf(parts: InspectionParts): InspectionSources {
       decisions: () => registry?.decisions ?? [],
       dryRun: async () => dryRun(await survey(host, registry, node.name), node.name),
     },
+    movePoints: registry?.movePoints,
     links: {
       list: () => node.links().map((link) => linkLine(link, Date.now())),
       cut: (other, ms) => node.cut(other, ms),

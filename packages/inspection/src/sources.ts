@@ -1,7 +1,7 @@
 /** What the answers read from their node: plain functions, called when a request arrives. */
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log, LogLevel, RecentLines } from '@bloom/log';
-import type { ComponentState, DrainOrder, PlacementDecision, Reach, RoomView } from '@bloom/rooms';
+import type { ComponentState, DrainOrder, MovePoints, PlacementDecision, Reach, RoomView } from '@bloom/rooms';
 import type { MediaEngine, MediaRoom } from '@bloom/sfu';
 import type { Clock } from '@bloom/time';
 import type { AnswerOf, ItemOf } from './protocol/types.js';
@@ -67,6 +67,8 @@ export interface InspectionSources {
   members(): readonly string[];
   rooms: RoomsSource;
   placement: PlacementSource;
+  /** Undefined without a cluster. */
+  movePoints: MovePoints | undefined;
   links: LinksSource;
   events: EventsSource;
   engine: Pick<MediaEngine, 'stats' | 'profileWorker' | 'workerSamples'>;

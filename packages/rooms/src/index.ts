@@ -45,4 +45,5 @@ export { type PathCheck, PathChecks } from './path-checks.js';
 export type { MediaMeasure } from './room/media-journal.js';
 export { createClusterPort, followMembers } from './cluster/distributed-port.js';
 export { rankByLoad, type LoadSample, type Verdict } from './cluster/load.js';
+export type { MovePoint, MovePoints } from './cluster/move-points.js';
 export type { PlacementDecision } from './cluster/placement.js';

@@ -1,3 +1,4 @@
+import type { RequestFields } from '@bloom/inspection';
 import { sleep } from '@bloom/time';
 import type { Context } from '../context.js';
 import { EXIT, Failure } from '../exit.js';
@@ -143,6 +144,26 @@ export function clusterCommands({ program, run }: Commands): void {
         const { asked, answer } = await context.ask('link-cut', { to, forMs }, { node });
         context.output.answer('link-cut', { asked, ...answer }, () => [
           `${answer.from} and ${answer.to} have no link for ${span(forMs)}.`,
+        ]);
+      }),
+    );
+
+  shared
+    .yes(shared.forTime(program.command('move-fault'), 'how long it waits for a move'))
+    .argument('<node>')
+    .argument('<point>', 'point of a move (docs/reference/moving.md)')
+    .argument('<does>', 'kill, or freeze, which lasts until SIGCONT')
+    .description('kill or freeze the process of a node when a move of a room next reaches a point')
+    .action(
+      run<{ for: number; yes?: boolean }>(async (context, args, { for: forMs, yes }) => {
+        const [name = '', point = '', does = ''] = args;
+        const node = await context.fullName(name);
+        await context.confirm(`${node} will stop when a move reaches ${point}: ${does}`, yes);
+        // The node refuses points and faults that it does not know.
+        const fields = { point, does, forMs } as RequestFields<'move-fault'>;
+        const { asked, answer } = await context.ask('move-fault', fields, { node });
+        context.output.answer('move-fault', { asked, node, ...answer }, () => [
+          `${node} will stop (${answer.does}) when a move reaches ${answer.point} within ${span(forMs)}.`,
         ]);
       }),
     );

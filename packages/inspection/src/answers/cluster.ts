@@ -46,6 +46,7 @@ export function clusterAnswers(context: ClusterAnswerContext): Answers {
     }),
     'room-move': (fields, asker) => moveRoom(context, fields, asker),
     'link-cut': (fields, asker) => cutLink(context, fields, asker),
+    'move-fault': (fields, asker) => armMove(context, fields, asker),
     faults: () => ({ faults: faults.list() }),
   };
 }
@@ -189,4 +190,25 @@ function cutLink(
   links.cut(to, forMs);
 
   return { from: self, to, until };
+}
+
+/** @throws InspectionError NOT_SUPPORTED without a cluster */
+function armMove(
+  { sources, faults, clock }: ClusterAnswerContext,
+  { point, does, forMs }: ParsedRequest<'move-fault'>,
+  { tool }: Asker,
+): AnswerOf<'move-fault'> {
+  const { movePoints, log, self } = sources;
+  if (movePoints === undefined) throw new InspectionError('NOT_SUPPORTED', `${self} is not part of a cluster`);
+  const until = clock.wall() + forMs;
+  log.warn('inspection.move_fault', { tool, point, does, forMs });
+  faults.begin({ kind: 'move-fault', target: point, tool, forMs, ended: () => movePoints.disarm(point) });
+  movePoints.arm(point, () => {
+    log.warn('inspection.move_fault_struck', { tool, point, does });
+    process.kill(process.pid, does === 'kill' ? 'SIGKILL' : 'SIGSTOP');
+    // A process that goes on has had its fault.
+    faults.end('move-fault', point);
+  });
+
+  return { point, does, until };
 }

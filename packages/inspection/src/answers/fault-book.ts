@@ -6,7 +6,7 @@ import type { RoomsSource } from '../sources.js';
 type Line = AnswerOf<'faults'>['faults'][number];
 
 export interface Fault {
-  kind: 'suspend' | 'link-cut' | 'log-level';
+  kind: 'suspend' | 'link-cut' | 'move-fault' | 'log-level';
   target: string;
   tool: string;
   forMs: number;

@@ -1,6 +1,20 @@
+import type { MovePoint } from '@bloom/rooms';
 import { z } from 'zod';
 import { at, count, lasting, ms, nodeName, roomId, unreachable } from './common.js';
 import type { RequestSpec, StreamSpec } from './spec.js';
+
+const movePoint = z.enum([
+  'reserve',
+  'reserved',
+  'offer',
+  'give',
+  'taken',
+  'offered',
+  'held',
+  'take',
+  'opened',
+  'announced',
+] satisfies MovePoint[]);
 
 /** What is left on a draining node. */
 const drainState = z.object({
@@ -175,14 +189,20 @@ export const requests = {
     request: z.object({ to: nodeName, forMs: lasting }),
     answer: z.object({ from: nodeName, to: nodeName, until: at }),
   },
+  'move-fault': {
+    changes: true,
+    /** The process ends without a word, or stands still until SIGCONT, when a move next reaches the point. */
+    request: z.object({ point: movePoint, does: z.enum(['kill', 'freeze']), forMs: lasting }),
+    answer: z.object({ point: z.string(), does: z.string(), until: at }),
+  },
   /** Changes made by tools that are still in effect. */
   faults: {
     request: z.object({}),
     answer: z.object({
       faults: z.array(
         z.object({
-          kind: z.enum(['suspend', 'link-cut', 'drain', 'log-level']),
-          /** Path of the actor, name of the node, or log level. */
+          kind: z.enum(['suspend', 'link-cut', 'move-fault', 'drain', 'log-level']),
+          /** Path of the actor, name of the node, point of a move, or log level. */
           target: z.string(),
           tool: z.string(),
           since: at,

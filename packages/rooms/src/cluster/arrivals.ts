@@ -5,6 +5,7 @@ import { RoomError } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
+import type { MovePoints } from './move-points.js';
 import { MoveSide, type Offer, type OfferAnswer, TAKER, type TakerEvent, type TakerState } from './move-states.js';
 
 /** Time after which a taker asks the giver for its decision, and between two questions. */
@@ -28,6 +29,7 @@ export interface ArrivalsOptions {
   announced: (node: string, roomId: string) => OwnedRoom | undefined;
   /** Announces a room that runs here from now on. */
   own: (room: OwnedRoom) => void;
+  points?: MovePoints;
   log: Log;
   clock: Clock;
 }
@@ -65,7 +67,8 @@ export class Arrivals {
 
   /** Takes a place for an offered room, without running it. Members offer only rooms that they have announced. */
   async offer(offer: Offer): Promise<OfferAnswer> {
-    const { host, clock, port } = this.#options;
+    const { host, points, clock, port } = this.#options;
+    points?.reached('offered');
     const key = keyOf(offer);
     if (!this.#isGivers(offer)) return { refused: `${port.self} does not know this room at ${offer.node}` };
     if (host.draining) return { refused: `${port.self} accepts no rooms` };
@@ -80,6 +83,7 @@ export class Arrivals {
     arrival.doubt.start(DOUBT_MS, () => void this.#ask(arrival));
     try {
       await place;
+      points?.reached('held');
       return { accepted: true };
     } catch (error) {
       this.#drop(arrival, 'keep');
@@ -127,10 +131,13 @@ export class Arrivals {
     { snapshot, createdAt, epoch }: Offer,
     place: Promise<HeldRoom>,
   ): Promise<RoomRef> {
-    const { own, log } = this.#options;
+    const { own, points, log } = this.#options;
+    points?.reached('take');
     try {
       const ref = await (await place).open(snapshot, createdAt);
+      points?.reached('opened');
       own({ roomId, createdAt, epoch, ref });
+      points?.reached('announced');
       log.info('room.moved_here', { roomId, node, epoch });
       return ref;
     } catch (error) {

@@ -7,6 +7,7 @@ import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
+import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
 
 /** Versions of the member protocol that know moves, and moves of live streams. */
@@ -63,6 +64,7 @@ export interface DeparturesOptions {
   /** Resolves with whether every member and receiver has all events of the room. */
   settled: (roomId: string) => Promise<boolean>;
   newId: () => string;
+  points?: MovePoints;
   log: Log;
   clock: Clock;
 }
@@ -229,7 +231,7 @@ export class Departures {
   }
 
   async #move(roomId: string, to: string | null): Promise<Given | string> {
-    const { host, placement, port, owned, given, withdraw, newId, clock, log } = this.#options;
+    const { host, placement, port, owned, given, withdraw, newId, points, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
@@ -240,9 +242,11 @@ export class Departures {
     if (why !== undefined) return why;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
     if (!this.#isUrgent && !(await this.#isSettled(roomId))) return NOT_SETTLED;
+    points?.reached('reserve');
     const place = to === null ? await this.#placeElsewhere(roomId) : await placement.reserveOn(roomId, to);
     if (typeof place === 'string') return place;
 
+    points?.reached('reserved');
     await this.#options.release(roomId);
     // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
     const own = owned(roomId) ?? known;
@@ -262,6 +266,7 @@ export class Departures {
       offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
       given: () => {
         if (!departure.side.on('accepted')) return undefined;
+        points?.reached('give');
         given(roomId);
         const arrival = this.#untilTaken(departure);
         taken = arrival;
@@ -297,7 +302,8 @@ export class Departures {
     { node, move, roomId }: Departure,
     { snapshot, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
   ): Promise<string | null> {
-    const { port } = this.#options;
+    const { port, points } = this.#options;
+    points?.reached('offer');
     const hasStream = snapshot.components?.some(({ progress }) => progress.stream !== undefined) === true;
     if (hasStream && !port.speaks(node, STREAMS_MOVE)) {
       this.#refusedAt.set(node, this.#options.clock.now());
@@ -350,13 +356,14 @@ export class Departures {
    * taker has been cut off for too long. Its room may run there, so this node must not report its end.
    */
   async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef | undefined> {
-    const { port, clock, log } = this.#options;
+    const { port, points, clock, log } = this.#options;
     const since = clock.now();
     for (;;) {
       const take = { type: 'takeRoom', node: port.self, move } as const;
       const room = await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
       if (room !== undefined && room !== null) {
         side.on('opened');
+        points?.reached('taken');
         return room;
       }
       if (room === null) {

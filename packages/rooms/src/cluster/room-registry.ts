@@ -12,6 +12,7 @@ import type { ClusterPort } from './cluster-port.js';
 import { Departures } from './departures.js';
 import { Directory, type OwnedRoom, type RoomConflict, type RoomPlace } from './directory.js';
 import { nodeBehaviour, type OwnRooms } from './node-actor.js';
+import { MovePoints } from './move-points.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
 import { SilentMembers } from './silent-members.js';
@@ -66,6 +67,7 @@ export class RoomRegistry {
   readonly departures: Departures;
   /** Keeps standbys of this node's rooms, and is one for rooms of other nodes. */
   readonly standby: Standby;
+  readonly movePoints = new MovePoints();
   readonly #arrivals: Arrivals;
   readonly #options: RoomRegistryOptions;
   readonly #port: ClusterPort;
@@ -113,6 +115,7 @@ export class RoomRegistry {
       host,
       announced: (node, roomId) => this.directory.announced(node, roomId),
       own: (room) => this.#own(room),
+      points: this.movePoints,
       log,
       clock,
     });
@@ -142,6 +145,7 @@ export class RoomRegistry {
       restore: (roomId) => this.standby.restore(roomId),
       settled: options.settled ?? (async () => true),
       newId,
+      points: this.movePoints,
       log,
       clock,
     });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { decodeOnly } from '../harness/decode-only.js';
 import { promise } from '../harness/measurements.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { Person, playing } from './person.js';
@@ -76,7 +77,7 @@ browserSuite('A codec that the publisher asks for', {}, (stage) => {
       const room = await stage.room();
       const [ann, bob] = [await join(stage, room, 'ann'), await join(stage, room, 'bob')];
       const page = await stage.page('client');
-      await page.evaluate(() => window.application.decodeOnly('video/VP8', 'video/H264'));
+      await decodeOnly(page, 'video/VP8', 'video/H264');
       const cat = await Person.join(page, await stage.api.addPeer(room), { url: stage.node.host, name: 'cat' });
       await ann.page.evaluate((wanted) => {
         return window.application.publish({ colour: 'red' }, { codec: wanted, simulcast: false });

@@ -47,6 +47,16 @@ const watchers = new Map<string, { watcher: FrameWatcher; firstFrameAt: number |
 const listeners = new Map<string, Listener>();
 const published: LocalTrack[] = [];
 const opened: MediaStreamTrack[] = [];
+/** Senders of video, of the last connection last. */
+const senders = new Map<RTCPeerConnection, RTCRtpSender[]>();
+const add = RTCPeerConnection.prototype.addTransceiver;
+RTCPeerConnection.prototype.addTransceiver = function addTransceiver(this: RTCPeerConnection, media, init) {
+  const transceiver = add.call(this, media, init);
+  const own = senders.get(this) ?? [];
+  senders.set(this, own);
+  if (init?.direction === 'sendonly' && transceiver.receiver.track.kind === 'video') own.push(transceiver.sender);
+  return transceiver;
+};
 const log: string[] = [];
 
 const now = (): number => performance.timeOrigin + performance.now();
@@ -110,6 +120,10 @@ const application = {
     const reopen = reopens ? { reopen: () => Promise.resolve(open()) } : {};
     return published.push(await client.publish(open(), { ...options, ...reopen })) - 1;
   },
+  /** Shows another colour from now on. */
+  async recolour(index: number, colour: PictureOptions['colour']): Promise<void> {
+    await published[index]?.replace(createPicture({ kind: 'picture', colour }).track);
+  },
   async publishTone(): Promise<number> {
     return published.push(await client.publish(createTone({ kind: 'tone', hz: 440 }).track)) - 1;
   },
@@ -148,18 +162,17 @@ const application = {
     for (const { watcher } of watchers.values()) watcher.resetGap();
   },
 
-  /** Shows only these codecs, like a browser that has no others. */
-  decodeOnly(...codecs: string[]): void {
-    const proto = RTCPeerConnection.prototype;
-    const add = proto.addTransceiver;
-    proto.addTransceiver = function addTransceiver(this: RTCPeerConnection, kind, init) {
-      const transceiver = add.call(this, kind, init);
-      const { codecs: all = [] } = RTCRtpReceiver.getCapabilities('video') ?? {};
-      const known = all.filter(({ mimeType }) => codecs.includes(mimeType));
-      if (kind === 'video' && init?.direction === 'recvonly') transceiver.setCodecPreferences(known);
-      return transceiver;
-    };
-  },
+  /** Returns the bytes of media sent on each m-line with video of the last connection. Probes carry none. */
+  sent: (): Promise<number[]> =>
+    Promise.all(
+      [...senders.values()].at(-1)!.map(async (sender) => {
+        let bytes = 0;
+        for (const entry of (await sender.getStats()).values()) {
+          if (entry.type === 'outbound-rtp') bytes += Number(entry.bytesSent);
+        }
+        return bytes;
+      }),
+    ),
   /** Returns the codec of each track that is sent or received, and why others are not. */
   async codecs(): Promise<(string | null)[]> {
     const { tracks } = await client.stats();

@@ -73,6 +73,16 @@ function read(bytes: Buffer): { reader: WebmReader; pictures: number } {
 }
 
 describe('a recording of any codec', () => {
+  test('writes the second encoding of a track whose first codec it does not know', async () => {
+    const one = received('av1');
+    const { recorder } = await record(true, { ...one, track: { ...one.track, fallback: 'vp8' } });
+    await send('vp8', 90);
+    await recorder.close();
+    const [file = ''] = await filesOf(recorder.directory ?? '');
+    const { reader, pictures } = read(await readFile(join(recorder.directory ?? '', file)));
+    expect([reader.track?.codec, pictures]).toEqual(['vp8', 90]);
+  });
+
   test.each(['vp8', 'vp9'] as const)('writes a track of %s into a WebM file of its length', async (codec) => {
     const { recorder, parts } = await record(true, received(codec));
     await send(codec, 90);

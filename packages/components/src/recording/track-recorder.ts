@@ -32,10 +32,11 @@ export interface TrackRecorderOptions {
 }
 
 /** Returns the codec in which a track is recorded. A track that has another one is not: its tap logs that. */
-export function recordedCodec({ track: { kind, codec } }: ReceivedTrack, anyCodec: boolean): RecordedCodec {
-  if (kind === 'audio') return 'opus';
+export function recordedCodec({ track }: ReceivedTrack, anyCodec: boolean): RecordedCodec {
+  if (track.kind === 'audio') return 'opus';
+  const video = [track.codec, track.fallback].find((name) => name === 'h264' || name === 'vp8' || name === 'vp9');
 
-  return anyCodec && (codec === 'vp8' || codec === 'vp9') ? codec : 'h264';
+  return anyCodec && video !== undefined ? video : 'h264';
 }
 
 function containerOf(codec: RecordedCodec, serial: number): TrackContainer {

@@ -15,6 +15,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     nodes: { type: 'string' },
     standby: { type: 'boolean', default: false },
+    faults: { type: 'string' },
   },
 });
 
@@ -22,6 +23,8 @@ const count = numberOf('seeds', values.seeds ?? '1000', [1, 10_000_000]);
 const first = numberOf('seed', values.seed ?? String(randomInt(2 ** 31)), [0, 2 ** 32 - 1]);
 const hasStandbys = values.standby;
 const nodes = values.nodes === undefined ? undefined : numberOf('nodes', values.nodes, [2, 20]);
+
+const faults = values.faults?.split(',');
 
 /** Leaves out the suites that `testing` folders share: they import jest, which refuses to run here. */
 const withoutJest = {
@@ -65,7 +68,7 @@ function run(worker, order) {
 async function work(worker) {
   while (next < first + count) {
     const seed = next++;
-    const history = await run(worker, { seed, nodes, hasStandbys, shrinks: false });
+    const history = await run(worker, { seed, nodes, hasStandbys, faults, shrinks: false });
     done += 1;
     turns += history.turns;
     showProgress(
@@ -92,7 +95,7 @@ const [seed] = broken.toSorted((a, b) => a - b);
 showProgress('');
 if (seed === undefined) console.log(`${done} histories of ${turns} turns, ${perMinute()} a minute: no rule was broken`);
 else {
-  const { plan, hash, lines, violations } = await run(workers[0], { seed, nodes, hasStandbys, shrinks: true });
+  const { plan, hash, lines, violations } = await run(workers[0], { seed, nodes, hasStandbys, faults, shrinks: true });
   showProgress('');
   console.log(
     [...lines, '', `seed ${seed} breaks a rule with ${plan.moves.length} moves (history ${hash}):`].join('\n'),
@@ -100,7 +103,8 @@ else {
   for (const violation of violations) console.log(`  ${violation}`);
   const size = nodes === undefined ? '' : ` --nodes ${nodes}`;
   const standby = hasStandbys ? ' --standby' : '';
-  console.log(`npm run simulate -- --seeds 1 --seed ${seed}${size}${standby}`);
+  const kinds = faults === undefined ? '' : ` --faults ${faults.join()}`;
+  console.log(`npm run simulate -- --seeds 1 --seed ${seed}${size}${standby}${kinds}`);
   process.exitCode = 1;
 }
 for (const worker of workers) worker.disconnect();

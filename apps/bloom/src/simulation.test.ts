@@ -18,10 +18,12 @@ function mustHold({ plan, hash, lines, violations }: History): void {
   throw new Error([what, ...violations, `history ${hash}`, ...lines].join('\n'));
 }
 
-/** Returns the first seed whose history breaks a rule, or undefined if none of the first 200 does. */
+/** Returns the first seed whose history breaks the rule, or undefined if none of the first 200 does. */
 async function firstBroken(fault: PlantedFault): Promise<number | undefined> {
-  for (let seed = 1; seed <= 200; seed += 1)
-    if ((await runHistory(planHistory(seed), fault)).violations.length > 0) return seed;
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const { violations } = await runHistory(planHistory(seed), fault);
+    if (violations.some((rule) => rule.includes(fault.breaks ?? ''))) return seed;
+  }
   return undefined;
 }
 

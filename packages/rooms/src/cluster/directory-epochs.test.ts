@@ -76,3 +76,14 @@ test('prefers a moved room to another of its id, whichever is older', () => {
   directory.add('c', roomAt('c', 1));
   expect(directory.find('r')?.node).toBe('c');
 });
+
+test('counts the rooms of all nodes, and forgets those that have ended or whose node has left', () => {
+  const directory = start();
+  directory.add('a', roomAt('a'));
+  directory.replace('b', [roomAt('b'), { ...roomAt('b'), roomId: 's' }]);
+  expect(directory.size).toBe(3);
+  directory.remove('b', 's');
+  expect(directory.size).toBe(2);
+  directory.left('b');
+  expect(directory.size).toBe(1);
+});

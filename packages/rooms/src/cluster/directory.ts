@@ -59,6 +59,14 @@ export class Directory {
     this.#clock = clock;
   }
 
+  /** Number of rooms that all nodes have announced. */
+  get size(): number {
+    let rooms = 0;
+    for (const node of this.#nodes.values()) rooms += node.rooms.size;
+
+    return rooms;
+  }
+
   /**
    * Adds a room of a member or of this node. Returns the conflict that this reveals; each conflict is returned once.
    */

@@ -22,6 +22,8 @@ export class Events {
   /** By room id. Several rooms can have the same named id, one after the other, and are left out. */
   readonly #stories = new Map<string, Story>();
   readonly #disconnections = new Map<string, number>();
+  /** Rooms whose end was published, with the time of that. */
+  readonly #ends = new Map<string, number>();
   /** Data channel messages that reached the media of a room's owner. */
   readonly #said: { readonly roomId: string; readonly owner: VirtualNode; readonly data: string }[] = [];
   /** Messages published as events. */
@@ -43,6 +45,8 @@ export class Events {
       const { peerId } = notification;
       this.#disconnections.set(peerId, this.disconnections(peerId) + 1);
     }
+    if (source === 'local' && (type === 'roomDeleted' || type === 'roomCrashed'))
+      this.#ends.set(roomId, this.#cluster.world.nowMs);
     if (source === 'local') {
       if (story?.owners.at(-1) !== node) story?.owners.push(node);
       story?.events.push(text);
@@ -60,6 +64,11 @@ export class Events {
   /** Number of times that a peer was reported as disconnected. */
   disconnections(peerId: string): number {
     return this.#disconnections.get(peerId) ?? 0;
+  }
+
+  /** True if the end of a room with this id was published since then. */
+  endedSince(roomId: string, atMs: number): boolean {
+    return (this.#ends.get(roomId) ?? Number.NEGATIVE_INFINITY) >= atMs;
   }
 
   /** Checks, after the cluster has healed, that every subscriber has received every event once and in order. */

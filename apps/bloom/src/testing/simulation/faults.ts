@@ -1,5 +1,6 @@
 /** What goes wrong in a history: crashes, restarts, freezes, splits, slow links and wrong clocks. */
 import type { Dice } from './dice.js';
+import { babble } from './garbage.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
@@ -168,10 +169,32 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     network.misname(host, otherHost(strike));
     later(strike, [500, 20_000], () => network.misname(host, undefined));
   },
+  /** Its event loop is slow. */
+  busy: (strike) => {
+    const { machine } = strike.node;
+    machine.slowMs = strike.dice.between(0.5, 3);
+    later(strike, [500, 10_000], () => {
+      machine.slowMs = 0;
+    });
+  },
+  /** A process with another cookie dials every node. */
+  stranger: (strike) => later(strike, [1_000, 20_000], strike.cluster.visit()),
+  /** The node sends garbage to others, and messages in the name of others. */
+  garbage: (strike) => {
+    const { cluster, node, dice } = strike;
+    for (let count = 0; count < 40; count += 1)
+      later(strike, [0, 5_000], () => {
+        const others = cluster.nodes.filter((other) => other !== node);
+        cluster.world.schedule(node.machine, 0, () => babble(node, others, dice));
+      });
+  },
   clock: ({ node: { machine }, dice }) => {
     machine.wallOffsetMs += dice.pick([-3_600_000, -1_500, -20, 20, 1_500, 3_600_000]);
   },
 };
+
+/** Names of all kinds of faults. */
+export const KINDS: readonly string[] = Object.keys(FAULTS);
 
 function otherHost({ cluster, node, dice }: Strike): string {
   return dice.pick(cluster.hosts.filter((each) => each !== node.machine.host));
@@ -180,7 +203,7 @@ function otherHost({ cluster, node, dice }: Strike): string {
 /** Returns the kinds of faults of one history: some have them all, others only a few, or none. */
 export function someFaults(dice: Dice): readonly string[] {
   const share = dice.pick([0, 0.3, 0.6, 1]);
-  return Object.keys(FAULTS).filter(() => dice.random() < share);
+  return KINDS.filter(() => dice.random() < share);
 }
 
 /** Triggers one of the faults on one random node, unless that node is already frozen, stopping or draining. */

@@ -1,6 +1,7 @@
 /** One history of a simulated cluster. The seed determines its clients, its faults and everything else. */
 import { Dice } from './dice.js';
 import { disturb, someFaults } from './faults.js';
+import { checkMemory, closeAll } from './leftovers.js';
 import { People } from './people.js';
 import type { PlantedFault } from './planted-faults.js';
 import { Requests } from './requests.js';
@@ -67,6 +68,9 @@ export async function runHistory(plan: Plan, fault?: PlantedFault): Promise<Hist
     world.schedule(world.outside, START_MS + atMs, () => run[what](new Dice(seed)));
   await world.run(START_MS + TROUBLE_MS + 30_000 + HEALING_MS);
   await requests.end();
+  checkMemory(cluster);
+  await closeAll(cluster);
+  cluster.end();
   const { hash, lines, violations } = cluster;
 
   return { plan, hash, lines, violations, turns: world.turns };

@@ -1,6 +1,7 @@
 /** The people of a history: they join rooms through any node, leave them, lose their connections and come back. */
 import { ActorError } from '@bloom/actors';
 import type { AttachedPeer, RoomView } from '@bloom/rooms';
+import { addPeer, dataOf } from './api-calls.js';
 import type { Dice } from './dice.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
@@ -47,15 +48,13 @@ export class People {
   async #join(node: VirtualNode, room: RoomView | undefined): Promise<void> {
     if (room === undefined || this.#people.length >= MAX_PEOPLE) return;
     const label = `${node.machine.host} join ${room.id}`;
-    try {
-      const { peer, token } = await node.rooms.addPeer(room.id, {});
-      const person: Person = { name: peer.id, token, roomId: room.id, attached: undefined };
-      this.#people.push(person);
-      this.#cluster.note(`${label} -> ${peer.id}`);
-      await this.#attach(node, person);
-    } catch (error) {
-      this.#cluster.refused(label, error);
-    }
+    const answer = await this.#cluster.ask(node, label, addPeer(room.id));
+    if (answer.status !== 201) return;
+    const { peer, token } = dataOf<{ peer: { id: string }; token: string }>(answer);
+    const person: Person = { name: peer.id, token, roomId: room.id, attached: undefined };
+    this.#people.push(person);
+    this.#cluster.note(`${label} -> ${peer.id}`);
+    await this.#attach(node, person);
   }
 
   async #reconnect(node: VirtualNode, _room: unknown, person: Person | undefined): Promise<void> {
@@ -104,15 +103,18 @@ export class People {
 
   /** Nobody who comes back in time to a room that has moved was ever away, unless the owner cannot hear the socket. */
   #checkReturn(person: Person): void {
-    const { moved, name } = person;
+    const { moved, name, roomId } = person;
     const { world, events, wasSplit } = this.#cluster;
     person.moved = undefined;
     if (moved === undefined || wasSplit || world.nowMs - moved.atMs > RETURN_MS) return;
+    // The answer to the person who was let in may be late.
+    if (events.endedSince(roomId, moved.atMs)) return;
     if (events.disconnections(name) > moved.disconnections)
       this.#cluster.broken(`${name} came back to a room that had moved, and was reported as disconnected`);
   }
 
   async #attach(node: VirtualNode, person: Person): Promise<void> {
+    if (node.hasStopped) return;
     const label = `${node.machine.host} connect ${person.name}`;
     let isClosed = false;
     const socket = {

@@ -1,4 +1,5 @@
 /** Faults that are planted in every node of a cluster, to prove that the rules of a history notice them. */
+import type { Log } from '@bloom/log';
 import type { NotificationBus, WebhookPoster } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
 import type { createClusterPort, RoomRouter } from '@bloom/rooms';
@@ -11,11 +12,19 @@ export interface PlantedFault {
   /** Called before anybody subscribes. */
   bus?(bus: NotificationBus): void;
   post?(post: WebhookPoster['post']): WebhookPoster['post'];
-  rooms?(rooms: RoomRouter): void;
+  /** Returns, for one node, what changes the rooms that each of its requests sees. */
+  rooms?(): (rooms: RoomRouter) => void;
   /** Names of the nodes that it is configured to join. */
   seeds?(names: readonly string[]): readonly string[];
   /** The node reports no room on two nodes. */
   readonly hidesConflicts?: boolean;
+  /** Its members need no particular cookie. */
+  readonly anyCookie?: boolean;
+  /** What it leaves behind when it closes. */
+  readonly keeps?: 'timers' | 'sockets' | 'actors';
+  log?(log: Log): Log;
+  /** A part of the rule that it has to break; without one, any rule. */
+  readonly breaks?: string;
 }
 
 type Cast = Parameters<ClusterPort['cast']>[1];
@@ -116,10 +125,10 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     post: (post) => async (url, body, signal) => void post(url, body, signal).catch(() => undefined),
   },
   'says that a room is deleted and keeps it': {
-    rooms: (rooms) => Object.assign(rooms, { deleteRoom: async () => undefined }),
+    rooms: () => (rooms) => Object.assign(rooms, { deleteRoom: async () => undefined }),
   },
   'says that a room exists and deletes it': {
-    rooms: (rooms) => {
+    rooms: () => (rooms) => {
       const create = rooms.createRoom.bind(rooms);
       const createRoom: RoomRouter['createRoom'] = async (config) => {
         const created = await create(config);
@@ -130,17 +139,18 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     },
   },
   'denies rooms of other nodes': {
-    rooms: (rooms) => {
-      const get = rooms.getRoom.bind(rooms);
+    rooms: () => {
       const own = new Set<string>();
-      const create = rooms.createRoom.bind(rooms);
-      const createRoom: RoomRouter['createRoom'] = async (config) => {
-        const created = await create(config);
-        own.add(created.room.id);
-        return created;
+      return (rooms) => {
+        const [get, create] = [rooms.getRoom.bind(rooms), rooms.createRoom.bind(rooms)];
+        const createRoom: RoomRouter['createRoom'] = async (config) => {
+          const created = await create(config);
+          own.add(created.room.id);
+          return created;
+        };
+        const getRoom: RoomRouter['getRoom'] = (roomId) => get(own.has(roomId) ? roomId : `${roomId} elsewhere`);
+        Object.assign(rooms, { createRoom, getRoom });
       };
-      const getRoom: RoomRouter['getRoom'] = (roomId) => get(own.has(roomId) ? roomId : `${roomId} elsewhere`);
-      Object.assign(rooms, { createRoom, getRoom });
     },
   },
   'joins no other node': { seeds: () => [] },
@@ -151,4 +161,26 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
       call: (node, message, options) => port.call(node, message, { ...options, timeoutMs: 20_000 }),
     }),
   },
+  'accepts members with another cookie': { anyCookie: true, breaks: 'another cookie' },
+  'logs each message that it refuses': {
+    log: (log) => ({
+      ...log,
+      warn: (event, fields) => {
+        log.warn(event, fields);
+        log.warn(event, fields);
+      },
+    }),
+    breaks: 'logged twice a minute: actor.refused',
+  },
+  'takes every member for one of its own release': {
+    port: (port) => ({ ...port, speaks: () => true }),
+    breaks: 'which its release does not know',
+  },
+  'never forgets rooms that have ended': {
+    ...losing((message) => message.type === 'announce' && message.removed !== undefined),
+    breaks: 'rooms, of which',
+  },
+  'leaves timers behind': { keeps: 'timers', breaks: 'timers' },
+  'leaves sockets behind': { keeps: 'sockets', breaks: 'sockets' },
+  'leaves actors behind': { keeps: 'actors', breaks: 'actors' },
 };

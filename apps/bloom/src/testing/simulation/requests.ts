@@ -1,14 +1,11 @@
 /** The clients of a history, and the rules for each of their answers. */
-import { defaultRoomConfig } from '@bloom/rooms';
+import { createRoom, dataOf, deleteRoom, getRoom, LIST_ROOMS } from './api-calls.js';
 import type { Dice } from './dice.js';
-import { RECEIVER } from './receivers.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
 /** Few ids, so that clients of different nodes often want the same one. */
 const IDS = ['kitchen', 'hall', 'attic', 'cellar', 'porch'];
-
-const CONFIG = { webhookUrl: RECEIVER, dataEvents: ['chat'] };
 
 /** The requests that clients make. One listed twice is made twice as often. */
 const ASKS = ['create', 'create', 'create', 'generate', 'get', 'get', 'delete', 'delete', 'list'] as const;
@@ -78,7 +75,7 @@ export class Requests {
         this.#cluster.broken(`two rooms ${roomId} were reported, although nothing was split`);
     if (!this.#cluster.wasDisturbed) this.#checkGiven();
     for (const node of nodes) {
-      world.schedule(node.machine, 0, () => void this.#perform(node, 'list', ''));
+      world.schedule(node.machine, 0, () => void this.#mustList(node));
       for (const roomId of ids) world.schedule(node.machine, 0, () => void this.#mustFind(node, roomId));
     }
     await world.run(10_000);
@@ -102,7 +99,6 @@ export class Requests {
   }
 
   async #perform(node: VirtualNode, ask: string, roomId: string): Promise<void> {
-    const { rooms } = node;
     switch (ask) {
       case 'create':
         return this.#create(node, roomId);
@@ -112,11 +108,8 @@ export class Requests {
         return this.#get(node, roomId);
       case 'delete':
         return this.#delete(node, roomId);
-      default: {
-        const { rooms: listed, unreachable } = await rooms.listRooms('cluster');
-        const ids = listed.map(({ id }) => id).toSorted();
-        this.#cluster.note(`${node.machine.host} list ${ids.join()} unreachable ${unreachable.join()}`);
-      }
+      default:
+        await this.#list(node);
     }
   }
 
@@ -127,8 +120,9 @@ export class Requests {
     const wasCalm = this.#cluster.isCalm;
     const label = `${node.machine.host} create ${roomId ?? 'any'}`;
     const { membership, nodes } = this.#cluster;
-    try {
-      const { room, address } = await node.rooms.createRoom({ ...defaultRoomConfig, ...CONFIG, roomId });
+    const answer = await this.#cluster.ask(node, label, createRoom(roomId));
+    if (answer.status === 201) {
+      const { room, jellyfish_address: address } = dataOf<{ room: { id: string }; jellyfish_address: string }>(answer);
       this.#cluster.note(`${label} -> ${room.id} on ${address}`);
       const [only, another] = running;
       const still = only !== undefined && this.#cluster.nodes.some((each) => each.roomKey(room.id) === only.key);
@@ -147,8 +141,6 @@ export class Requests {
         else if (nodes.includes(owner) && !owner.host.draining && !owner.relays(room.id))
           this.#cluster.broken(`${label} was answered with room ${room.id}, which ${owner.name} does not have`);
       }
-    } catch (error) {
-      this.#cluster.refused(label, error);
     }
     const isSame = membership !== undefined && membership === this.#cluster.membership;
     if (roomId !== null && !isSame) this.#excused.add(roomId);
@@ -157,13 +149,12 @@ export class Requests {
   async #get(node: VirtualNode, roomId: string): Promise<void> {
     const label = `${node.machine.host} get ${roomId}`;
     const before = this.#find(node, roomId);
-    try {
-      await node.rooms.getRoom(roomId);
-      this.#cluster.note(`${label} -> found`);
-    } catch (error) {
-      const code = this.#cluster.refused(label, error);
-      if (code === 'ROOM_NOT_FOUND') this.#checkMissing(node, roomId, before);
-    }
+    const answer = await this.#cluster.ask(node, label, getRoom(roomId));
+    if (answer.status === 404) this.#checkMissing(node, roomId, before);
+    if (answer.status !== 200) return;
+    const { id } = dataOf<{ id: string }>(answer);
+    this.#cluster.note(`${label} -> found`);
+    if (id !== roomId) this.#cluster.broken(`${label} was answered with room ${id}`);
   }
 
   async #delete(node: VirtualNode, roomId: string): Promise<void> {
@@ -172,19 +163,28 @@ export class Requests {
     this.#cluster.deletions.add(roomId);
     this.#kept.delete(roomId);
     const before = this.#find(node, roomId);
-    try {
-      await node.rooms.deleteRoom(roomId);
-      this.#cluster.note(`${label} -> deleted`);
-      // The room may have been created in the meantime.
-      this.#kept.delete(roomId);
-      const [only, another] = before;
-      const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
-      if (only !== undefined && another === undefined && still !== undefined)
-        this.#cluster.broken(`the deleted room ${roomId} still runs on ${still.name}`);
-    } catch (error) {
-      const code = this.#cluster.refused(label, error);
-      if (code === 'ROOM_NOT_FOUND') this.#checkMissing(node, roomId, before);
-    }
+    const { status } = await this.#cluster.ask(node, label, deleteRoom(roomId));
+    if (status === 404) this.#checkMissing(node, roomId, before);
+    if (status !== 204) return;
+    this.#cluster.note(`${label} -> deleted`);
+    // The room may have been created in the meantime.
+    this.#kept.delete(roomId);
+    const [only, another] = before;
+    const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
+    if (only !== undefined && another === undefined && still !== undefined)
+      this.#cluster.broken(`the deleted room ${roomId} still runs on ${still.name}`);
+  }
+
+  /** Returns the ids in the list of the whole cluster, one for each of their rooms, and the nodes missing from it. */
+  async #list(node: VirtualNode): Promise<{ ids: string; unreachable: string }> {
+    const label = `${node.machine.host} list`;
+    const answer = await this.#cluster.ask(node, label, LIST_ROOMS);
+    if (answer.status !== 200) return { ids: '', unreachable: '' };
+    const { data, unreachable } = answer.body as { data: { id: string }[]; unreachable: string[] };
+    const ids = data.map(({ id }) => id).toSorted();
+    this.#cluster.note(`${label} ${ids.join()} unreachable ${unreachable.join()}`);
+
+    return { ids: ids.join(), unreachable: unreachable.join() };
   }
 
   /** Returns where the room runs now. */
@@ -247,8 +247,15 @@ export class Requests {
   }
 
   async #mustFind(node: VirtualNode, roomId: string): Promise<void> {
-    await node.rooms.getRoom(roomId).catch((error: unknown) => {
-      this.#cluster.broken(`after healing, ${node.name} answers for room ${roomId}: ${String(error)}`);
-    });
+    const label = `after healing, ${node.name} get ${roomId}`;
+    const { status } = await this.#cluster.ask(node, label, getRoom(roomId));
+    if (status !== 200) this.#cluster.broken(`${label} answers ${status}`);
+  }
+
+  async #mustList(node: VirtualNode): Promise<void> {
+    const { ids, unreachable } = await this.#list(node);
+    const all = this.#cluster.nodes.flatMap(({ host }) => host.views().map(({ id }) => id)).toSorted();
+    if (ids !== all.join() || unreachable !== '')
+      this.#cluster.broken(`after healing, ${node.name} lists ${ids} without ${unreachable} instead of ${all.join()}`);
   }
 }

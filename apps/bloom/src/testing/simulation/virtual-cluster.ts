@@ -1,11 +1,14 @@
 /** The nodes of one history, their events, and the rules that have been broken. */
 import { createHash } from 'node:crypto';
 import { type RoomConflict, RoomError } from '@bloom/rooms';
+import { type ApiCall, refusalIn } from './api-calls.js';
+import { Dice } from './dice.js';
 import { Events } from './events.js';
+import type { HttpAnswer } from './http-face.js';
 import type { PlantedFault } from './planted-faults.js';
 import { Receivers } from './receivers.js';
 import { Takeovers } from './takeovers.js';
-import { nameOf, VirtualNode } from './virtual-node.js';
+import { nameOf, VirtualNode, type VirtualNodeOptions } from './virtual-node.js';
 import { VirtualNetwork } from './virtual-network.js';
 import { Machine, VirtualWorld } from './virtual-world.js';
 
@@ -18,6 +21,9 @@ export interface ClusterOptions {
   /** Rooms have standbys. Default false. */
   readonly hasStandbys?: boolean | undefined;
 }
+
+/** What differs between the nodes of a cluster. */
+type Started = Omit<VirtualNodeOptions, 'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog'>;
 
 export class VirtualCluster {
   readonly world: VirtualWorld;
@@ -53,10 +59,17 @@ export class VirtualCluster {
   /** True once living nodes could not hear each other: from then on an id may have two rooms. */
   wasSplit = false;
   #changes = 0;
+  #asked = 0;
+  #visitors = 0;
+  /** Decides which nodes run an old release. */
+  readonly #releases: Dice;
+  readonly #oldShare: number;
   /** Names of nodes that have ended, and may have started again. */
   readonly #ended = new Set<string>();
   readonly #lines: string[] = [];
   readonly #nodes = new Map<string, VirtualNode>();
+  /** Every node that has ever run. */
+  readonly #all: VirtualNode[] = [];
   readonly #seeds: 'all' | 'first';
   readonly #fault: PlantedFault | undefined;
 
@@ -64,6 +77,8 @@ export class VirtualCluster {
     this.#fault = fault;
     this.hasStandbys = hasStandbys;
     this.world = new VirtualWorld(seed);
+    this.#releases = new Dice(seed ^ 0x01d);
+    this.#oldShare = this.#releases.pick([0, 0, 0.5]);
     this.network = new VirtualNetwork(this.world);
     const drawn = this.world.pick([3, 3, 3, 4, 4, 5, 7]);
     this.hosts = Array.from({ length: size ?? drawn }, (_, i) => `n${i + 1}`);
@@ -103,12 +118,28 @@ export class VirtualCluster {
     this.#lines.push(`${this.world.nowMs.toFixed(3)} ${line}`);
   }
 
-  broken(rule: string): void {
+  readonly broken = (rule: string): void => {
     this.note(`BROKEN ${rule}`);
     this.violations.push(rule);
+  };
+
+  /**
+   * Sends a request to a node's HTTP API. Resolves with the answer, which must be a documented one; never if the node
+   * has stopped listening.
+   */
+  async ask(node: VirtualNode, label: string, call: ApiCall): Promise<HttpAnswer> {
+    const { statuses, ...request } = call;
+    if (node.hasStopped) return new Promise(() => undefined);
+    this.#asked += 1;
+    const answer = await node.ask({ ...request, requestId: `request ${String(this.#asked).padStart(12, '0')}` });
+    const refusal = answer.status < 400 ? undefined : refusalIn(answer);
+    if (refusal !== undefined) this.note(`${label} -> ${refusal}`);
+    if (!statuses.includes(answer.status)) this.broken(`${label} failed with ${refusal ?? answer.status}`);
+
+    return answer;
   }
 
-  /** Records a refused request and returns its code. Anything other than a refusal is a fault. */
+  /** Records a refused connection and returns its code. Anything other than a refusal is a fault. */
   refused(label: string, error: unknown): string {
     const code = error instanceof RoomError ? error.code : String(error);
     this.note(`${label} -> ${code}`);
@@ -134,7 +165,7 @@ export class VirtualCluster {
 
   /** Starts a node on a host that has none. */
   boot(host: string): void {
-    const { world, network } = this;
+    const { world } = this;
     const machine = new Machine(host);
     const seeds = (this.#seeds === 'all' ? this.hosts : this.hosts.slice(0, 2)).map(nameOf);
     const onConflict = ({ roomId, kept, shadowed }: RoomConflict): void => {
@@ -146,6 +177,8 @@ export class VirtualCluster {
       this.note(`${host} ${change}`);
       const [what, , reason] = change.split(' ');
       if (what === 'up') this.#joinedMs = world.nowMs;
+      if (what === 'up' && !this.hosts.some((other) => change === `up ${nameOf(other)}`))
+        this.broken(`${host} took a node with another cookie for a member: ${change}`);
       const node = this.node(host);
       if (reason === 'leave' && node !== undefined) for (const told of this.onLeft) told(node);
       if (this.nodes.some(({ name }) => name === lost)) this.wasSplit = true;
@@ -170,25 +203,51 @@ export class VirtualCluster {
       if (!stops && !this.wasCut && !this.#ended.has(taker))
         this.broken(`room ${roomId} was lost on its way to ${taker}, which lives`);
     };
+    const isOld = this.#releases.random() < this.#oldShare;
     world.schedule(machine, 0, () => {
-      this.note(`${host} boot`);
-      const options = {
-        world,
-        network,
-        host,
-        seeds,
-        events: this.events,
-        receivers: this.receivers,
-        fault: this.#fault,
-        hasStandbys: this.hasStandbys,
-        onConflict,
-        onMoved,
-        onTaken,
-        onLost,
-        onMember,
-      };
-      this.#nodes.set(host, new VirtualNode(options, machine));
+      this.note(`${host} boot${isOld ? ' of the old release' : ''}`);
+      const onNewerMessage = (type: string): void =>
+        this.broken(`${host} was sent ${type}, which its release does not know`);
+      const node = this.#start(machine, { seeds, isOld, onConflict, onMoved, onTaken, onLost, onMember, onNewerMessage });
+      this.#nodes.set(host, node);
     });
+  }
+
+  /** Starts a process with another cookie, which dials all nodes. Returns what ends it. */
+  visit(): () => void {
+    const { world, network } = this;
+    this.#visitors += 1;
+    const machine = new Machine(`x${this.#visitors}`);
+    const onMember = (change: string): void =>
+      this.broken(`${machine.host} has another cookie, and is a member: ${change}`);
+    const none = (): void => undefined;
+    const names = { onConflict: none, onMoved: none, onTaken: none, onLost: none, onMember, onNewerMessage: none };
+    const seeds = this.hosts.map(nameOf);
+    world.schedule(machine, 0, () => {
+      this.note(`${machine.host} visits with another cookie`);
+      this.#start(machine, { ...names, seeds, isOld: false, cookie: 'a cookie of others' });
+    });
+
+    return () => {
+      machine.alive = false;
+      network.ended(machine, true);
+    };
+  }
+
+  #start(machine: Machine, options: Started): VirtualNode {
+    const { world, network, events, receivers, hasStandbys } = this;
+    const { host } = machine;
+    const onBadLog = (rule: string): void => this.broken(`${host} ${rule}`);
+    const common = { world, network, host, events, receivers, fault: this.#fault, hasStandbys, onBadLog };
+    const node = new VirtualNode({ ...common, ...options }, machine);
+    this.#all.push(node);
+
+    return node;
+  }
+
+  /** Frees what later histories use again. */
+  end(): void {
+    for (const node of this.#all) node.release();
   }
 
   /** Ends the process of a node. With `isReset` its machine notifies the others; otherwise it has lost power. */

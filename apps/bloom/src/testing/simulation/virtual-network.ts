@@ -130,6 +130,11 @@ export class VirtualNetwork {
     return now !== undefined && now.machine !== machine;
   }
 
+  /** Number of sockets of the machine that its program has not closed. */
+  socketsOf(machine: Machine): number {
+    return [...this.#sockets].filter((socket) => socket.machine === machine && !socket.destroyed).length;
+  }
+
   forget(socket: VirtualSocket): void {
     this.#sockets.delete(socket);
   }

@@ -1,13 +1,15 @@
 /** A node of a simulated cluster on a virtual machine: the code of a real one, except for its media. */
-import { connectActors, openActorSystem, type ActorSystem, type RemoteActors } from '@bloom/actors';
-import { PROTOCOLS } from '@bloom/distribution';
-import { silentLog, type Log } from '@bloom/log';
+import { connectActors, openActorSystem, type ActorSystem, type RemoteActors, type Trace } from '@bloom/actors';
+import { type DistributionNode, PROTOCOLS, type Spoken } from '@bloom/distribution';
+import type { Log } from '@bloom/log';
 import { AwakeClock } from '@bloom/time';
 import { NotificationBus, Webhooks } from '@bloom/notifications';
 import { createClusterPort, followMembers, type RoomConflict, RoomHost, RoomRegistry, RoomRouter } from '@bloom/rooms';
 import { scriptedSession, TestMedia } from '@bloom/rooms/testing';
 import { EventRelay } from '../../event-relay.js';
 import type { Events } from './events.js';
+import { type HttpAnswer, type HttpRequest, openFace } from './http-face.js';
+import { nodeLog } from './node-log.js';
 import type { PlantedFault } from './planted-faults.js';
 import { type Receivers, RETRIES } from './receivers.js';
 import type { VirtualNetwork } from './virtual-network.js';
@@ -17,7 +19,14 @@ import type { Machine, VirtualWorld } from './virtual-world.js';
 const TICK_TIME_MS = 8_000;
 /** Time that a stopping node spends on pending webhooks. */
 const WEBHOOK_GRACE_MS = 2_000;
+/** Messages of the second version of the member protocol (docs/reference/node-transport.md). */
+const NEWER_MESSAGES = ['offerRoom', 'takeRoom', 'keepRoom', 'moveState', 'flush'] as const;
+/** A trace that runs no timer within a history. */
+const FIRST_MESSAGE = { match: () => true, limit: 1, withinMs: 1e9, maxPerSecond: 1e-6 };
 const SECRET = 'a secret of the simulation';
+const COOKIE = 'a cookie of the simulation';
+/** What members of the current release announce; those of the first one announced nothing. */
+const SPOKEN: Spoken = { release: 'simulated', protocols: PROTOCOLS };
 
 export interface VirtualNodeOptions {
   world: VirtualWorld;
@@ -30,6 +39,10 @@ export interface VirtualNodeOptions {
   fault?: PlantedFault | undefined;
   /** Its rooms have standbys. */
   hasStandbys: boolean;
+  /** Default: that of the cluster. */
+  cookie?: string | undefined;
+  /** Knows only the first version of the member protocol. */
+  isOld: boolean;
   onConflict: (conflict: RoomConflict) => void;
   /** Called when a room of another node has moved here. */
   onMoved: (roomId: string) => void;
@@ -39,6 +52,10 @@ export interface VirtualNodeOptions {
   onLost: (roomId: string, taker: string) => void;
   /** `lost`: a member whose link is down although it has not left. */
   onMember: (change: string, lost?: string) => void;
+  /** Called with a rule that its log breaks. */
+  onBadLog: (rule: string) => void;
+  /** Called when an old node is sent a message that it does not know. */
+  onNewerMessage: (type: string) => void;
 }
 
 export function nameOf(host: string): string {
@@ -53,11 +70,18 @@ export class VirtualNode {
   readonly media = new TestMedia();
   /** True once the node leaves the cluster. */
   isStopping = false;
+  /** True once everything is closed. */
+  hasStopped = false;
   readonly #options: VirtualNodeOptions;
+  readonly #log: Log;
+  readonly #face: ReturnType<typeof openFace>;
   readonly #system: ActorSystem;
   readonly #remote: RemoteActors;
   readonly #relay: EventRelay;
   readonly #webhooks: Webhooks;
+  readonly #watches: readonly Trace[];
+  /** Members with a link: rules ask for them far more often than they change. */
+  readonly #up = new Set<string>();
   readonly #downs = new Map<string, number>();
 
   /** Must be called in a task of `machine`. */
@@ -68,23 +92,26 @@ export class VirtualNode {
     this.machine = machine;
     const clock = world.clockOf(machine);
     const newId = (): string => [world.word(), world.word()].map((word) => word.toString(16).padStart(8, '0')).join('');
-    const log: Log = {
-      ...silentLog,
+    const kept = nodeLog({
+      now: () => world.nowMs,
       info: (event, fields) => {
-        if (event === 'room.moved_here') options.onMoved(String(fields?.['roomId']));
+        if (event === 'room.moved_here') options.onMoved(String(fields['roomId']));
       },
       warn: (event, fields) => {
-        if (event === 'room.taken_over') options.onTaken(String(fields?.['roomId']));
+        if (event === 'room.taken_over') options.onTaken(String(fields['roomId']));
       },
       error: (event, fields) => {
-        if (event === 'room.lost') options.onLost(String(fields?.['roomId']), String(fields?.['node']));
+        if (event === 'room.lost') options.onLost(String(fields['roomId']), String(fields['node']));
       },
-    };
-    const common = { log: silentLog, clock, newId };
+      broken: options.onBadLog,
+    });
+    const log = fault.log?.(kept) ?? kept;
+    this.#log = log;
+    const common = { log, clock, newId };
     this.#system = openActorSystem(common);
     this.#remote = connectActors(this.#system, common);
     const system = this.#system;
-    const bus = new NotificationBus(silentLog);
+    const bus = new NotificationBus(log);
     fault.bus?.(bus);
     bus.subscribe((envelope) => {
       if (envelope.kind === 'notification' || envelope.kind === 'data')
@@ -93,7 +120,7 @@ export class VirtualNode {
     const poster = options.receivers.posterOf(machine);
     const webhooks = new Webhooks({
       bus,
-      log: silentLog,
+      log,
       clock,
       retries: RETRIES,
       poster: { ...poster, post: fault.post?.(poster.post) ?? poster.post },
@@ -122,7 +149,6 @@ export class VirtualNode {
     const usedPort = fault.port?.(port) ?? port;
     this.registry = new RoomRegistry({
       ...common,
-      log,
       system,
       port: usedPort,
       host: this.host,
@@ -142,7 +168,15 @@ export class VirtualNode {
       silentMembers,
     });
     this.rooms = new RoomRouter({ ...common, system, host: this.host, registry: this.registry, secretKeyBase: SECRET });
-    fault.rooms?.(this.rooms);
+    const change = fault.rooms?.();
+    const { rooms } = this;
+    const forRequest = (requestId: string): RoomRouter => {
+      const used = rooms.forRequest(requestId);
+      change?.(used);
+      return used;
+    };
+    this.#face = openFace({ forRequest, system, log });
+    this.#watches = this.#watchMessages();
     void this.#join();
   }
 
@@ -157,7 +191,7 @@ export class VirtualNode {
 
   /** Number of times that the link to the member has been lost; undefined without a link. */
   linkTo(member: string): number | undefined {
-    return this.members.includes(member) ? (this.#downs.get(member) ?? 0) : undefined;
+    return this.#up.has(member) ? (this.#downs.get(member) ?? 0) : undefined;
   }
 
   /** Identifies the room with this id that runs here, wherever it ran before; undefined if there is none. */
@@ -181,49 +215,89 @@ export class VirtualNode {
     return this.host.relayRef(roomId) !== undefined;
   }
 
+  /** Sends a request to its HTTP API. Resolves with the answer; never if the node ends before. */
+  ask(request: HttpRequest): Promise<HttpAnswer> {
+    return this.#face.face.ask(request);
+  }
+
+  /** Gives its HTTP API back at the end of the history. */
+  release(): void {
+    this.#face.release();
+  }
+
+  /** Undefined until the node listens. */
+  get distribution(): DistributionNode | undefined {
+    return this.#remote.node;
+  }
+
+  /** Sends an exit signal to a room of another node, as Erlang's `exit/2` does. */
+  tryToEnd(roomId: string): void {
+    const place = this.registry.directory.find(roomId);
+    if (place !== undefined && place.node !== this.name) void this.#system.stop(place.ref);
+  }
+
   /** Moves all rooms to other nodes. */
   evacuate(timeoutMs: number): void {
     this.host.drain('ordered');
     void this.registry.departures.moveAll(timeoutMs);
   }
 
-  /** Says goodbye to the other members, as a node does on a clean shutdown. */
+  /** Says goodbye to the other members and closes everything, as a node does on a clean shutdown. */
   async stop(): Promise<void> {
+    const { keeps } = this.#options.fault ?? {};
     this.isStopping = true;
     this.host.drain('closing');
     await this.host.deleteAll();
     await this.registry.close();
-    this.#relay.close();
+    if (keeps !== 'timers') this.#relay.close();
+    if (keeps !== 'sockets') await this.#remote.close();
     await this.#webhooks.close({ timeoutMs: WEBHOOK_GRACE_MS });
-    await this.#remote.close();
+    for (const watch of this.#watches) watch.stop();
+    if (keeps !== 'actors') await this.#system.close();
+    this.hasStopped = true;
+  }
+
+  /** Living actors. */
+  get actors(): number {
+    return this.#system.size;
+  }
+
+  /** Reports messages that members of an old node's release do not know: nobody must send them to it. */
+  #watchMessages(): Trace[] {
+    const { isOld, onNewerMessage } = this.#options;
+    if (!isOld) return [];
+
+    return NEWER_MESSAGES.map((type) => this.#system.trace({ ...FIRST_MESSAGE, type }, () => onNewerMessage(type)));
   }
 
   async #join(): Promise<void> {
-    const { world, network, seeds, onMember, fault } = this.#options;
+    const { world, network, seeds, cookie = COOKIE, isOld, onMember, fault } = this.#options;
     const node = await this.#remote.start({
       name: this.name,
       mode: 'name',
-      cookie: 'a cookie of the simulation',
+      cookie: fault?.anyCookie === true ? COOKIE : cookie,
       mapper: { port: 0 },
       tickTimeMs: TICK_TIME_MS,
       // Busy waiting would cost thousands of turns and show nothing.
       limits: { busyWaitMs: 0 },
-      spoken: { release: 'simulated', protocols: PROTOCOLS },
+      spoken: isOld ? undefined : SPOKEN,
       world: {
         clock: new AwakeClock(world.clockOf(this.machine)),
         random: world.random,
         secretWord: () => world.word(),
         network: network.of(this.machine),
       },
-      log: silentLog,
+      log: this.#log,
     });
     node.subscribe({
       nodeup: ({ node: member }) => {
         this.#relay.memberJoined(member);
+        this.#up.add(member);
         onMember(`up ${member}`);
       },
       nodedown: ({ node: member, reason }) => {
         this.#relay.memberLeft(member);
+        this.#up.delete(member);
         this.#downs.set(member, (this.#downs.get(member) ?? 0) + 1);
         onMember(`down ${member} ${reason}`, reason === 'leave' ? undefined : member);
       },

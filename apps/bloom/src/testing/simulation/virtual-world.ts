@@ -7,12 +7,35 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 /** Longest virtual time from a request for a turn of the event loop to that turn. */
 const TURN_MS = 0.05;
 
-interface Task {
-  atMs: number;
-  readonly machine: Machine;
+/** Tasks in one turn of the real event loop. */
+const TASKS_PER_TURN = 64;
+
+interface Settling {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+class Task {
   readonly isTimer: boolean;
   readonly run: () => void;
-  cancelled: boolean;
+  /** True for a timer that keeps its process alive. */
+  isAwaited: boolean;
+  cancelled = false;
+
+  constructor(
+    public atMs: number,
+    readonly machine: Machine,
+    { isTimer, run }: { isTimer: boolean; run: () => void },
+  ) {
+    this.isTimer = isTimer;
+    this.isAwaited = isTimer;
+    this.run = run;
+  }
+
+  /** As that of timers in Node. */
+  unref(): void {
+    this.isAwaited = false;
+  }
 }
 
 /** One process on one host. A restarted node runs on a new machine with the same host. */
@@ -23,6 +46,10 @@ export class Machine {
   freezes = 0;
   /** Offset that an operator or NTP has added to the system time. */
   wallOffsetMs = 0;
+  /** Longest time that one of its tasks takes, as on a busy processor. */
+  slowMs = 0;
+  /** When the task that it runs will be over. */
+  busyUntilMs = 0;
   /** Tasks that became due while the machine was frozen. */
   readonly held: Task[] = [];
   lastTurnMs = 0;
@@ -41,7 +68,7 @@ export class VirtualWorld extends Dice {
 
   /** Runs `run` on the machine after `ms`, unless the machine has ended by then. */
   schedule(machine: Machine, ms: number, run: () => void): Task {
-    return this.#add({ atMs: this.nowMs + Math.max(0, ms), machine, isTimer: false, run, cancelled: false });
+    return this.#add(new Task(this.nowMs + Math.max(0, ms), machine, { isTimer: false, run }));
   }
 
   clockOf(machine: Machine): Clock {
@@ -50,7 +77,7 @@ export class VirtualWorld extends Dice {
       wall: () => EPOCH_MS + this.nowMs + machine.wallOffsetMs,
       setTimeout: (run, ms) =>
         // Node's timers take at least a millisecond.
-        this.#add({ atMs: this.nowMs + Math.max(1, ms), machine, isTimer: true, run, cancelled: false }),
+        this.#add(new Task(this.nowMs + Math.max(1, ms), machine, { isTimer: true, run })),
       clearTimeout: (handle) => {
         if (handle !== undefined) (handle as Task).cancelled = true;
       },
@@ -73,11 +100,17 @@ export class VirtualWorld extends Dice {
     }
   }
 
+  /** Number of timers that keep the machine's process alive. */
+  timersOf(machine: Machine): number {
+    const isIts = (task: Task): boolean => task.machine === machine && task.isAwaited && !task.cancelled;
+
+    return [...this.#queue, ...machine.held].filter(isIts).length;
+  }
+
   /** Runs everything that is due within the next `ms`. */
   async run(ms: number): Promise<void> {
     const untilMs = this.nowMs + ms;
     const native = { setImmediate: globalThis.setImmediate, clearImmediate: globalThis.clearImmediate };
-    const turn = (): Promise<void> => new Promise((resolve) => void native.setImmediate(resolve));
     globalThis.setImmediate = ((run: (...args: unknown[]) => void, ...args: unknown[]) =>
       this.#current === undefined
         ? native.setImmediate(run, ...args)
@@ -87,27 +120,62 @@ export class VirtualWorld extends Dice {
       else native.clearImmediate(handle);
     };
     try {
-      for (let task = this.#queue[0]; task !== undefined && task.atMs <= untilMs; task = this.#queue[0]) {
-        this.#queue.shift();
-        this.nowMs = task.atMs;
-        const { machine } = task;
-        if (task.cancelled || !machine.alive) continue;
-        if (machine.frozen) {
-          machine.held.push(task);
-          continue;
-        }
-        this.turns += 1;
-        this.#current = machine;
-        task.run();
-        // Promises and `process.nextTick` belong to the task.
-        await turn();
-        this.#current = undefined;
-      }
+      await new Promise<void>((resolve, reject) => this.#runTasks(untilMs, { ...native, resolve, reject }));
     } finally {
       this.#current = undefined;
       Object.assign(globalThis, native);
     }
     this.nowMs = untilMs;
+  }
+
+  /**
+   * Runs each task in an immediate of its own, after which Node runs the promises and ticks that belong to the task. A
+   * turn of the real event loop for each task would cost more than the task.
+   */
+  #runTasks(
+    untilMs: number,
+    { setImmediate, resolve, reject }: Pick<typeof globalThis, 'setImmediate'> & Settling,
+  ): void {
+    let isOver = false;
+    const step = (): void => {
+      if (isOver) return;
+      try {
+        isOver = !this.#runNext(untilMs);
+        if (isOver) resolve();
+      } catch (error) {
+        isOver = true;
+        reject(error);
+      }
+    };
+    const turn = (): void => {
+      for (let i = 0; i < TASKS_PER_TURN; i += 1) setImmediate(step);
+      if (!isOver) setImmediate(turn);
+    };
+    turn();
+  }
+
+  /** Runs the next task that is due by then. Returns false if there is none. */
+  #runNext(untilMs: number): boolean {
+    this.#current = undefined;
+    for (let task = this.#queue[0]; task !== undefined && task.atMs <= untilMs; task = this.#queue[0]) {
+      this.#queue.shift();
+      this.nowMs = task.atMs;
+      const { machine } = task;
+      if (task.cancelled || !machine.alive) continue;
+      if (machine.frozen) machine.held.push(task);
+      else if (machine.busyUntilMs > this.nowMs) {
+        task.atMs = machine.busyUntilMs;
+        this.#add(task);
+      } else {
+        if (machine.slowMs > 0) machine.busyUntilMs = this.nowMs + this.random() * machine.slowMs;
+        this.turns += 1;
+        this.#current = machine;
+        task.run();
+        return true;
+      }
+    }
+
+    return false;
   }
 
   /** Gives the machine another turn of its event loop; turns of one machine keep their order. */

@@ -95,11 +95,12 @@ class HttpFace {
     if (bytes !== undefined) request.push(bytes);
     request.push(null);
     const response = new ServerResponse(request);
+    response.sendDate = false;
     response.assignSocket(socket as unknown as Socket);
     const answer = new Promise<HttpAnswer>((resolve) => {
       response.once('finish', () => {
         resolve({ status: response.statusCode, body: bodyOf(response, socket.text) });
-        socket.destroy();
+        process.nextTick(() => socket.destroy());
       });
     });
     this.#api(request, response);

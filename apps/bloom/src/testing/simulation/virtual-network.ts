@@ -13,8 +13,6 @@ const MAPPER_TIMEOUT_MS = 500;
 interface Segment {
   /** null ends the stream; undefined resets the connection. */
   readonly bytes: Buffer | null | undefined;
-  /** Called when the sender may write more. */
-  readonly accepted: () => void;
 }
 
 interface Listening {
@@ -222,7 +220,12 @@ class VirtualSocket extends Duplex {
   /** Segments that have not left because the direction is blocked. */
   readonly #waiting: Segment[] = [];
   #lastMs = 0;
+  /** Bytes that the sender does not know to be read. */
   #unreadBytes = 0;
+  /** When the sender hears what was read, with the number of bytes, oldest first. */
+  readonly #acknowledged: { readonly atMs: number; readonly bytes: number }[] = [];
+  /** Called when the connection accepts more, after it was full. */
+  #onRoom: (() => void) | undefined;
   #ended = false;
 
   constructor(network: VirtualNetwork, world: VirtualWorld, ends: Pick<VirtualSocket, 'machine' | 'remoteAddress'>) {
@@ -245,23 +248,19 @@ class VirtualSocket extends Duplex {
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     this.#unreadBytes += bytes.length;
-    const isFull = this.#unreadBytes > this.#network.windowBytes;
-    const accepted = (): void => {
-      this.#unreadBytes -= bytes.length;
-      if (isFull) done();
-    };
-    this.#send({ bytes, accepted });
-    if (!isFull) done();
+    this.#send({ bytes });
+    if (!this.#isFull) done();
+    else this.#onRoom = done;
   }
 
   override _final(done: (error?: Error | null) => void): void {
     this.#ended = true;
-    this.#send({ bytes: null, accepted: () => {} });
+    this.#send({ bytes: null });
     done();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    if (!this.#ended) this.#send({ bytes: undefined, accepted: () => {} });
+    if (!this.#ended) this.#send({ bytes: undefined });
     done(error);
   }
 
@@ -285,19 +284,44 @@ class VirtualSocket extends Duplex {
     }
   }
 
+  /** Whether the reader has to read more before the sender may write. */
+  get #isFull(): boolean {
+    const nowMs = this.#world.nowMs;
+    while ((this.#acknowledged[0]?.atMs ?? Number.POSITIVE_INFINITY) <= nowMs)
+      this.#unreadBytes -= this.#acknowledged.shift()?.bytes ?? 0;
+
+    return this.#unreadBytes > this.#network.windowBytes;
+  }
+
+  /** The other end has read these bytes, and the sender hears of it later. */
+  #acknowledge(bytes: number, backMs: number): void {
+    const { nowMs } = this.#world;
+    const atMs = Math.max(this.#acknowledged.at(-1)?.atMs ?? 0, nowMs + backMs);
+    this.#acknowledged.push({ atMs, bytes });
+    if (this.#onRoom !== undefined) this.#world.schedule(this.machine, atMs - nowMs, () => this.#resume());
+  }
+
+  /** Lets the sender write, if there is room again. */
+  #resume(): void {
+    const resume = this.#onRoom;
+    if (resume === undefined || this.#isFull) return;
+    this.#onRoom = undefined;
+    resume();
+  }
+
   #send(segment: Segment): void {
     this.#waiting.push(segment);
     this.pump();
   }
 
   /** A segment reaches the host of the other end, whose process may have ended. */
-  #arrive(peer: VirtualSocket, { bytes, accepted }: Segment): void {
+  #arrive(peer: VirtualSocket, { bytes }: Segment): void {
     if (!peer.machine.alive) {
       if (this.#network.isReplaced(peer.machine))
         this.resetLater(this.#network.latency(this.remoteAddress, this.machine.host));
       return;
     }
-    this.#world.schedule(peer.machine, 0, () => {
+    this.#world.enter(peer.machine, () => {
       const backMs = this.#network.latency(this.remoteAddress, this.machine.host);
       if (bytes === undefined) {
         if (!peer.destroyed) peer.resetLater(0);
@@ -305,7 +329,7 @@ class VirtualSocket extends Duplex {
         if (!this.destroyed) this.resetLater(backMs);
       } else {
         peer.push(bytes);
-        this.#world.schedule(this.machine, backMs, accepted);
+        this.#acknowledge(bytes?.length ?? 0, backMs);
       }
     });
   }

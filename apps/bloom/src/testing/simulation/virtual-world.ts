@@ -71,6 +71,13 @@ export class VirtualWorld extends Dice {
     return this.#add(new Task(this.nowMs + Math.max(0, ms), machine, { isTimer: false, run }));
   }
 
+  /** Runs work of a machine at the end of the current task of no machine, or as soon as the machine can. */
+  enter(machine: Machine, run: () => void): void {
+    if (machine.frozen || machine.busyUntilMs > this.nowMs) return void this.schedule(machine, 0, run);
+    this.#begin(machine);
+    run();
+  }
+
   clockOf(machine: Machine): Clock {
     return {
       now: () => this.nowMs,
@@ -167,15 +174,19 @@ export class VirtualWorld extends Dice {
         task.atMs = machine.busyUntilMs;
         this.#add(task);
       } else {
-        if (machine.slowMs > 0) machine.busyUntilMs = this.nowMs + this.random() * machine.slowMs;
         this.turns += 1;
-        this.#current = machine;
+        this.#begin(machine);
         task.run();
         return true;
       }
     }
 
     return false;
+  }
+
+  #begin(machine: Machine): void {
+    if (machine.slowMs > 0) machine.busyUntilMs = this.nowMs + this.random() * machine.slowMs;
+    this.#current = machine;
   }
 
   /** Gives the machine another turn of its event loop; turns of one machine keep their order. */

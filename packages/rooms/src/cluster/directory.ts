@@ -186,6 +186,20 @@ export class Directory {
     return false;
   }
 
+  /** Returns the nodes that announce rooms of this owner under a later epoch. */
+  laterOwners(owner: string): string[] {
+    const own = this.#nodes.get(owner)?.rooms ?? new Map<string, OwnedRoom>();
+    const isLater = ({ roomId, createdAt, epoch = 0 }: OwnedRoom): boolean => {
+      if (epoch === 0) return false;
+      const room = own.get(roomId);
+      return room?.createdAt === createdAt && epoch > (room.epoch ?? 0);
+    };
+
+    return [...this.#nodes]
+      .filter(([node, { rooms }]) => node !== owner && [...rooms.values()].some(isLater))
+      .map(([node]) => node);
+  }
+
   #ownersOf(roomId: string): string[] {
     const owners: { node: string; createdAt: number; epoch: number; reachable: boolean }[] = [];
     for (const [node, { rooms, reachable }] of this.#nodes) {

@@ -48,7 +48,7 @@ export class Lease {
     this.#gone.delete(node);
   }
 
-  /** Records that the process of a member has ended: it has forgotten all rooms, and cannot vote. */
+  /** Records that the process of a member has ended: it has forgotten all rooms, and is no standby. */
   gone(node: string): void {
     this.#gone.add(node);
     this.#answers.delete(node);
@@ -77,8 +77,8 @@ export class Lease {
   holds(guards: Iterable<Guard>, now: number): boolean {
     for (const { node, memberships } of guards) {
       if (this.#gone.has(node) || this.#supports(node, node, now)) continue;
-      const isAgainst = (member: string): boolean =>
-        member === this.#self || this.#gone.has(member) || this.#supports(member, node, now);
+      // A member whose process has ended may have voted before.
+      const isAgainst = (member: string): boolean => member === this.#self || this.#supports(member, node, now);
       if (memberships.some((members) => isMajority(mostVotes(members, isAgainst), members))) return false;
     }
 

@@ -71,10 +71,7 @@ export interface Campaign {
 /** A member's answer to a standby. `denied`: rooms that it knows to have ended, or to have a later owner or standby. */
 export type Vote = { granted: true; denied: readonly string[] } | { granted: false };
 
-/**
- * Returns the most votes that a standby could get, of these members: all but the owner, those that support the owner,
- * and those whose process has ended.
- */
+/** Returns the most votes that a standby could get, of these members: all but the owner and those that support it. */
 export function mostVotes(members: readonly string[], isAgainst: (node: string) => boolean): number {
   return members.filter((node) => !isAgainst(node)).length;
 }

@@ -76,8 +76,11 @@ export class Standby {
   /** Records the pulse of an owner. */
   pulse(owner: string, settled: readonly number[]): GivenVote[] {
     this.#witness ??= new Witness(this.#awake.now());
+    const votes = this.#witness.pulse(owner, settled, this.#awake.now());
+    // A member may have forgotten its vote with its former process. No vote has the number 0.
+    const later = this.#options.directory.laterOwners(owner).map((standby) => ({ standby, number: 0 }));
 
-    return this.#witness.pulse(owner, settled, this.#awake.now());
+    return [...later, ...votes];
   }
 
   vote(campaign: Campaign): Vote {

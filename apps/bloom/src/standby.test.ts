@@ -1,14 +1,16 @@
 // Rooms whose owner is lost go on at their standbys, in virtual time.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig, type AttachedPeer } from '@bloom/rooms';
+import type { PlantedFault } from './testing/simulation/planted-faults.js';
+import { STANDBY_FAULTS } from './testing/simulation/planted-standby-faults.js';
 import { VirtualCluster } from './testing/simulation/virtual-cluster.js';
 import { nameOf, type VirtualNode } from './testing/simulation/virtual-node.js';
 
 let cluster: VirtualCluster;
 let published: string[];
 
-async function start(nodes: number): Promise<void> {
-  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true });
+async function start(nodes: number, fault?: PlantedFault): Promise<void> {
+  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true, fault });
   published = [];
   const { heard } = cluster.events;
   cluster.events.heard = (node, source, notification) => {
@@ -18,8 +20,6 @@ async function start(nodes: number): Promise<void> {
   };
   await cluster.world.run(5_000);
 }
-
-afterEach(() => expect(cluster.violations).toEqual([]));
 
 function node(host: string): VirtualNode {
   return cluster.node(host) as VirtualNode;
@@ -83,6 +83,7 @@ function both(a: string, b: string, act: (from: string, to: string) => void): vo
 
 describe('a cluster of three nodes with standbys', () => {
   beforeEach(() => start(3));
+  afterEach(() => expect(cluster.violations).toEqual([]));
 
   test('keeps a room whose node has been killed, within a second and without an event', async () => {
     const standby = await open(node('n1'), 'kitchen');
@@ -164,6 +165,26 @@ describe('a cluster of three nodes with standbys', () => {
     await cluster.world.run(3_000);
     expect(owners('kitchen')).toEqual(['n1']);
     expect(published.slice(before)).toEqual(['n1 peerConnected kitchen']);
+  });
+
+  test('lets an owner that first meets a member without memory of its vote do nothing', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    const third = cluster.hosts.find((host) => host !== 'n1' && host !== standby) as string;
+    cluster.wasSplit = true;
+    cut('n1');
+    await untilOn(standby, 'kitchen', 10_000);
+    cluster.kill(node(third), true);
+    cluster.boot(third);
+    await cluster.world.run(20_000);
+    both('n1', third, (a, b) => cluster.network.unblock(a, b));
+    for (let half = 0; half < 60; half += 1) {
+      await expect(on(owner, () => owner.rooms.updateRoom('kitchen', { maxPeers: half + 1 }))).rejects.toMatchObject({
+        code: 'OWNER_UNREACHABLE',
+      });
+      await cluster.world.run(500);
+    }
+    expect(owner.members).toEqual([nameOf(third)]);
   });
 
   test('chooses another standby within 5 s when one is lost, and the owner goes on meanwhile', async () => {
@@ -270,6 +291,41 @@ test('has no standbys in a cluster of one', async () => {
   await start(1);
   expect(await open(node('n1'), 'kitchen')).toBe('nobody');
   await on(node('n1'), () => node('n1').rooms.updateRoom('kitchen', { maxPeers: 2 }));
+});
+
+/** The rules of histories notice what goes wrong when every node has a fault. */
+describe('a rule is broken when', () => {
+  test('an owner believes that every member supports it', async () => {
+    await start(3, STANDBY_FAULTS.believesInSupport);
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    cut('n1');
+    await untilOn(standby, 'kitchen', 10_000);
+    await on(owner, () => owner.rooms.attachPeer(token, silentSocket()));
+    expect(cluster.violations).toEqual([
+      expect.stringMatching(/took room kitchen over, although n1@n1.sim acts for it/),
+      expect.stringMatching(/published peerConnected of room kitchen, which/),
+    ]);
+  });
+
+  test('a standby needs no votes', async () => {
+    await start(3, STANDBY_FAULTS.needsNoVotes);
+    const standby = await open(node('n1'), 'kitchen');
+    cut(standby);
+    await untilOn(standby, 'kitchen', 10_000);
+    expect(cluster.violations).toEqual([
+      expect.stringMatching(/took room kitchen over, although n1@n1.sim acts for it/),
+    ]);
+  });
+
+  test('a standby gets no votes', async () => {
+    await start(3, STANDBY_FAULTS.getsNoVotes);
+    await open(node('n1'), 'kitchen');
+    cluster.kill(node('n1'), true);
+    await cluster.world.run(10_000);
+    expect(cluster.violations).toEqual([expect.stringMatching(/^nobody took room kitchen over/)]);
+  });
 });
 
 function silentSocket() {

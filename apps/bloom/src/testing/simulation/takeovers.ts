@@ -2,8 +2,11 @@
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
-/** How long a standby has to take a room over after its owner's process has ended, if nothing else goes wrong. */
-const TAKEOVER_MS = 10_000;
+/**
+ * How long a standby has to take a room over if nothing else goes wrong: after the end of a process, whose port mapper
+ * may be gone, and of a machine.
+ */
+const TAKEOVER_MS = { process: 6_000, machine: 10_000 };
 
 interface Owner {
   readonly node: VirtualNode;
@@ -38,15 +41,22 @@ export class Takeovers {
     this.#owners.set(key, [...before, { node, epoch }]);
   }
 
+  /** Records that a standby has taken a room over. No other node may act for the room then. */
   taken(node: VirtualNode, roomId: string): void {
     this.#taken.add(roomId);
+    const key = node.roomKey(roomId);
+    const acts = ({ host, machine }: VirtualNode): boolean => !machine.frozen && !host.fence.isFenced(roomId);
+    for (const other of this.#cluster.nodes)
+      if (other !== node && key !== undefined && other.roomKey(roomId) === key && acts(other))
+        this.#cluster.broken(`${node.name} took room ${roomId} over, although ${other.name} acts for it`);
     this.#cluster.owns(node, roomId);
   }
 
   /** Records an event. An owner whose room has been taken over publishes none. */
   published(node: VirtualNode, roomId: string, type: string): void {
     const key = node.roomKey(roomId);
-    if (key === undefined) return;
+    // What a client does with a socket of an ended process reaches nobody.
+    if (key === undefined || !node.machine.alive) return;
     const epoch = node.epochOf(roomId);
     const later = this.#owners.get(key)?.find((owner) => owner.epoch > epoch && owner.node !== node);
     if (later !== undefined)
@@ -56,14 +66,14 @@ export class Takeovers {
   /**
    * Must be called when a process ends: its rooms go on at their standbys, unless something else goes wrong as well.
    */
-  dies(node: VirtualNode): void {
+  dies(node: VirtualNode, what: keyof typeof TAKEOVER_MS): void {
     const { world, faults, membership } = this.#cluster;
     const isQuiet = membership !== undefined && this.#cluster.nodes.every(({ machine }) => !machine.frozen);
     if (!isQuiet || node.isStopping || this.#cluster.nodes.length < 3) return;
     for (const [roomId, standby] of node.registry.standby.standbys) {
       const key = node.roomKey(roomId);
       if (key === undefined || this.#cluster.wasSplit) continue;
-      world.schedule(world.outside, TAKEOVER_MS, () => {
+      world.schedule(world.outside, TAKEOVER_MS[what], () => {
         if (this.#cluster.faults !== faults || this.#cluster.deletions.has(roomId)) return;
         if (!this.#cluster.nodes.some((other) => other.roomKey(roomId) === key))
           this.#cluster.broken(`nobody took room ${roomId} over, although ${standby} was its standby`);

@@ -252,7 +252,7 @@ export class VirtualCluster {
 
   /** Ends the process of a node. With `isReset` its machine notifies the others; otherwise it has lost power. */
   kill(node: VirtualNode, isReset: boolean): void {
-    if (this.hasStandbys) this.takeovers.dies(node);
+    if (this.hasStandbys) this.takeovers.dies(node, isReset ? 'process' : 'machine');
     node.machine.alive = false;
     this.#ended.add(node.name);
     this.network.ended(node.machine, isReset);

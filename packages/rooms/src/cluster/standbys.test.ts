@@ -138,6 +138,16 @@ test('a room with too much state has no standby, which is logged once', async ()
   ]);
 });
 
+test('a room with an HLS component has no standby, because its files are lost with its node', async () => {
+  const { standby, lines, holds, advance } = start({ 'b@two': 3 });
+  holds({ ...SNAPSHOT, components: [{ type: 'hls' }] } as never);
+  await advance(20_000);
+  expect(standby()).toBeUndefined();
+  expect(lines).toEqual([
+    ['room.no_standby', { roomId: 'kitchen', reason: 'its hls component needs the files of its node' }],
+  ]);
+});
+
 test('the standby of a room that has ended forgets it', async () => {
   const { standbys, sent, advance } = start({ 'b@two': 3 });
   await advance(3_000);

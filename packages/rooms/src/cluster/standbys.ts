@@ -2,6 +2,7 @@ import type { Log } from '@bloom/log';
 import { inTime, Timer, type Clock } from '@bloom/time';
 import type { RoomWatcher } from '../fence.js';
 import type { RoomHost } from '../room-host.js';
+import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
 import type { Lease } from './lease.js';
@@ -280,12 +281,7 @@ export class Standbys implements RoomWatcher {
     const snapshot = host.snapshot(ward.roomId);
     if (snapshot === undefined) return undefined;
     const text = typeof snapshot === 'string' ? '' : JSON.stringify(snapshot);
-    const why =
-      typeof snapshot === 'string'
-        ? snapshot
-        : text.length > MAX_MIRROR
-          ? `its state has more than ${MAX_MIRROR} characters`
-          : undefined;
+    const why = typeof snapshot === 'string' ? snapshot : whyAlone(snapshot, text);
     if (why !== undefined && ward.why !== why) log.warn('room.no_standby', { roomId: ward.roomId, reason: why });
     ward.why = why;
 
@@ -382,6 +378,14 @@ export class Standbys implements RoomWatcher {
       });
     await Promise.all(calls);
   }
+}
+
+/** Returns why a room that could move can have no standby; undefined if it can. */
+function whyAlone({ components = [] }: RoomSnapshot, text: string): string | undefined {
+  // A living node hands its files over; those of a lost one are lost with it.
+  if (components.some(({ type }) => type === 'hls')) return 'its hls component needs the files of its node';
+
+  return text.length > MAX_MIRROR ? `its state has more than ${MAX_MIRROR} characters` : undefined;
 }
 
 function sameNames(a: readonly string[] | undefined, b: readonly string[]): boolean {

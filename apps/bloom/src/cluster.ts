@@ -10,7 +10,7 @@ import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { NotificationBus } from '@bloom/notifications';
 import { ensureMapper, lookUp } from '@bloom/port-mapper';
-import { RoomRegistry, createClusterPort, followMembers, type RoomHost } from '@bloom/rooms';
+import { RoomRegistry, createClusterPort, followMembers, type RoomHost, type RoomWebhooks } from '@bloom/rooms';
 import { EventRelay, type EventRelayOptions } from './event-relay.js';
 import { ClusterError, ownName } from './own-name.js';
 import { VERSION } from './welcome.js';
@@ -36,8 +36,7 @@ export interface ClusterOptions {
   log: Log;
   /** True while a client of this node subscribes to events of this kind. */
   wants: EventRelayOptions['wants'];
-  /** Resolves when no webhook of a room is waiting or being sent. */
-  webhooksSettled: (roomId: string) => Promise<void>;
+  webhooks: RoomWebhooks;
   /** Unix socket for tools on this machine; the cluster closes it. */
   localServer?: Server | undefined;
   /** Default: the system's. */
@@ -90,7 +89,8 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
     host,
     port: createClusterPort({ system, remote, self }),
     log,
-    settled: async (roomId) => (await Promise.all([events.delivered(), options.webhooksSettled(roomId)]))[0],
+    settled: () => events.delivered(),
+    webhooks: options.webhooks,
     isListed: settings.standby ? (node) => isListed(node, settings.portMapperPort) : undefined,
     onPlaced: (node) => metrics.roomPlaced(node),
     onReservationRefused: (node) => metrics.reservationRefused(node),

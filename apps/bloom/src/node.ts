@@ -169,7 +169,7 @@ async function reachOthers(reached: Reached, parts: ReachParts): Promise<void> {
       metrics,
       log,
       wants: (kind) => serverSocket.wants(kind),
-      webhooksSettled: (roomId) => webhooks.settled(roomId),
+      webhooks,
       localServer,
       onRefused: options.onRefused,
       ...(options.resolver === undefined ? {} : { resolver: options.resolver }),
@@ -340,10 +340,10 @@ function openRooms(parts: RoomParts): {
       if (type === 'roomDeleted' || type === 'roomCrashed') hls.roomEnded(roomId);
       metrics.load(host.load());
     },
-    moved: (way, { roomId, webhookUrl, peers }) => {
+    moved: (way, { roomId, webhookUrl, peers, backlog }) => {
       metrics.roomMoved(way, roomId, peers);
       if (way === 'away') webhooks.leave(roomId);
-      else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
+      else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl, backlog);
       livekitWebhooks?.moved(way, roomId);
       metrics.load(host.load());
     },

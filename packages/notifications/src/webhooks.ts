@@ -3,10 +3,10 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
 import type { Notification } from '@bloom/protocol';
-import { awakeClock, type Clock } from '@bloom/time';
+import { awakeClock, type Clock, Timer } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
 import { openWebhookPoster, type WebhookPoster } from './webhook-post.js';
-import { WebhookQueue } from './webhook-queue.js';
+import { type Backlog, WebhookQueue } from './webhook-queue.js';
 
 export interface WebhooksOptions {
   bus: NotificationBus;
@@ -26,6 +26,11 @@ export interface WebhooksOptions {
   delay?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
+/** Most bytes of undelivered events that move with a room; as much again is encoded in its state. */
+const MAX_MOVED_BYTES = 1024 * 1024;
+/** A request of another node may end this much later than its time limit. */
+const MARGIN_MS = 1_000;
+
 /** Events that may follow the end of their room. */
 const UPLOAD_REPORTS: ReadonlySet<Notification['type']> = new Set([
   'hlsUploaded',
@@ -40,6 +45,8 @@ interface Registration {
   /** Announced events that may still follow the end of the room. */
   holds: number;
   ended: boolean;
+  /** Runs while the room's former node may still be sending an event. */
+  awaiting?: Timer | undefined;
 }
 
 /**
@@ -54,6 +61,7 @@ export class Webhooks {
   readonly #leaving = new Map<Registration, string>();
   readonly #abort = new AbortController();
   readonly #clock: Clock;
+  readonly #timeoutMs: number;
   readonly #poster: WebhookPoster;
   readonly #unsubscribe: () => void;
 
@@ -61,6 +69,7 @@ export class Webhooks {
     this.#options = options;
     const { timeoutMs = 5_000, secret = null, clock = awakeClock } = options;
     this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
     const headers = (body: Uint8Array): OutgoingHttpHeaders => ({
       'content-type': 'application/x-protobuf',
       ...(secret === null ? {} : signatures(secret, body, clock.wall())),
@@ -73,8 +82,12 @@ export class Webhooks {
     });
   }
 
-  /** Registers the URL of a room. Must be called before the room's first event is published. */
-  register(roomId: string, url: string): void {
+  /**
+   * Registers the URL of a room. Must be called before the room's first event is published. `backlog`: what the former
+   * node of a room that has moved here has not sent. If an event is in flight there, the others wait for `release`, for
+   * one second longer than a request can take.
+   */
+  register(roomId: string, url: string, backlog?: Backlog): void {
     const replaced = this.#current.get(roomId);
     if (replaced !== undefined) this.#end(roomId, replaced);
 
@@ -82,7 +95,60 @@ export class Webhooks {
     // the new.
     const [last] = [...this.#leaving].find(([before, id]) => id === roomId && before.url === url) ?? [];
     const queue = last?.queue ?? this.#newQueue(roomId, url);
-    this.#current.set(roomId, { url, queue, holds: 0, ended: false });
+    const registration: Registration = { url, queue, holds: 0, ended: false };
+    this.#current.set(roomId, registration);
+    if (backlog === undefined) return;
+    if (backlog.inFlight) {
+      queue.pause();
+      registration.awaiting = new Timer(this.#clock);
+      registration.awaiting.start(this.#timeoutMs + MARGIN_MS, () => this.#release(registration, null));
+    }
+    queue.putFirst(backlog.waiting);
+  }
+
+  /**
+   * Begins no further request for a room that is about to move, and returns what is left to send. Undefined, without
+   * effect: it is too much, or an event of the room's former node is still awaited.
+   */
+  pause(roomId: string): Backlog | undefined {
+    const registration = this.#current.get(roomId);
+    if (registration === undefined) return { waiting: [], inFlight: false };
+    if (registration.awaiting !== undefined) return undefined;
+    const backlog = registration.queue.pause();
+    if (backlog.waiting.reduce((sum, { byteLength }) => sum + byteLength, 0) <= MAX_MOVED_BYTES) return backlog;
+    registration.queue.resume();
+
+    return undefined;
+  }
+
+  /** Goes on with the events of a room that stays. */
+  resume(roomId: string): void {
+    this.#current.get(roomId)?.queue.resume();
+  }
+
+  /**
+   * Leaves what `pause` has returned to the next node of a room. Resolves with the event that was in flight if it has
+   * not arrived and is to be sent again, otherwise with null.
+   */
+  async give(roomId: string): Promise<Uint8Array | null> {
+    return (await this.#current.get(roomId)?.queue.give()) ?? null;
+  }
+
+  /** The former node of a room sends nothing more. `event` is what it could not deliver; null = nothing. */
+  release(roomId: string, event: Uint8Array | null): void {
+    const current = this.#current.get(roomId);
+    if (current !== undefined) this.#release(current, event);
+    // The room may have ended meanwhile.
+    for (const [registration, id] of this.#leaving) if (id === roomId) this.#release(registration, event);
+  }
+
+  #release(registration: Registration, event: Uint8Array | null): void {
+    // Too late: the events after it are being sent.
+    if (registration.awaiting === undefined) return;
+    registration.awaiting.stop();
+    registration.awaiting = undefined;
+    if (event !== null) registration.queue.putFirst([event]);
+    registration.queue.resume();
   }
 
   #newQueue(roomId: string, url: string): WebhookQueue {
@@ -136,7 +202,10 @@ export class Webhooks {
   async close({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     this.#unsubscribe();
 
-    const overdue = this.#clock.setTimeout(() => this.#abort.abort(), timeoutMs);
+    const overdue = this.#clock.setTimeout(() => {
+      this.#abort.abort();
+      for (const queue of this.#queues()) queue.resume();
+    }, timeoutMs);
     await Promise.all([...this.#queues()].map((queue) => queue.idle()));
     this.#clock.clearTimeout(overdue);
     this.#abort.abort();

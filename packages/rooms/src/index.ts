@@ -8,7 +8,6 @@ export type {
   FormerComponent,
   ComponentReport,
   ReceivedTrack,
-  StreamedSegment,
   StreamProgress,
 } from './room/component-kind.js';
 export {
@@ -38,6 +37,7 @@ export type { ComponentState } from './room-reports.js';
 export type { RoomMeasure } from './room/room-journal.js';
 export { RoomRouter } from './room-router.js';
 export { RoomRegistry } from './cluster/room-registry.js';
+export type { RoomWebhooks } from './room/room-webhooks.js';
 export type { RoomConflict } from './cluster/directory.js';
 export type { Reach } from './media-reach.js';
 export { peerRelay } from './peer/credentials.js';

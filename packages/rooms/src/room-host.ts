@@ -4,6 +4,7 @@ import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { inTime, spread, systemClock, type Clock } from '@bloom/time';
+import { decodeBacklog, type WebhookBacklog } from './room/room-webhooks.js';
 import { DrainOrder } from './drain-order.js';
 import { Fence } from './fence.js';
 import { MediaReach, type Reach } from './media-reach.js';
@@ -45,13 +46,21 @@ export type RoomEvents = (
   },
 ) => void;
 
+interface MovedRoom {
+  roomId: string;
+  webhookUrl: string | null;
+  peers: number;
+  /** What the webhook receiver has not got from the former node; undefined = nothing. */
+  backlog?: WebhookBacklog | undefined;
+}
+
 export interface RoomHostOptions {
   system: ActorSystem;
   engine: MediaEngine;
   createSession: CreatePeerSession;
   events: RoomEvents;
   /** Called when a room has moved to this node with its peers, before anything happens to it here, or away from it. */
-  moved?: (way: 'here' | 'away', room: { roomId: string; webhookUrl: string | null; peers: number }) => void;
+  moved?: (way: 'here' | 'away', room: MovedRoom) => void;
   /** Receives measurements for metrics. */
   measure?: (measure: RoomMeasure, roomId: string) => void;
   log: Log;
@@ -467,7 +476,11 @@ export class RoomHost {
         entry.createdAt ??= this.#clock.wall();
         for (const event of entry.early.splice(0)) this.#system.cast(ref, { type: 'fromMedia', event });
       },
-      resumed: () => moved?.('here', { roomId, webhookUrl, peers: snapshot?.peers.length ?? 0 }),
+      resumed: () => {
+        const { peers = [], webhooks } = snapshot ?? {};
+        const backlog = webhooks === undefined ? undefined : decodeBacklog(webhooks);
+        moved?.('here', { roomId, webhookUrl, peers: peers.length, backlog });
+      },
       measure: (measure) => {
         if (measure.type === 'media') this.#reach.record(measure);
         this.#options.measure?.(measure, roomId);

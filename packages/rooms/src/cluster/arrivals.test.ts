@@ -15,6 +15,7 @@ const REF = { path: '/rooms/kitchen', key: '1' } as RoomRef;
 function start() {
   const clock = new ManualClock();
   const places: WeakRef<HeldRoom>[] = [];
+  const released: string[] = [];
   const arrivals = new Arrivals({
     port: { self: 'b', call: async () => 'offered' } as unknown as ClusterPort,
     host: {
@@ -27,6 +28,9 @@ function start() {
     },
     announced: (_node, roomId) => ({ roomId, createdAt: 1, ref: REF }),
     own: () => undefined,
+    webhooks: {
+      release: (roomId, event) => void released.push(`${roomId} ${event === null ? 'nothing' : 'an event'}`),
+    },
     log: silentLog,
     clock,
   });
@@ -37,7 +41,7 @@ function start() {
     return arrivals.offer({ node: 'a', move, createdAt: 1, epoch: 1, snapshot });
   };
 
-  return { clock, arrivals, offer, places };
+  return { clock, arrivals, offer, places, released };
 }
 
 test('remembers a taken room for 20 minutes, twice as long as givers ask', async () => {
@@ -50,6 +54,19 @@ test('remembers a taken room for 20 minutes, twice as long as givers ask', async
   clock.advance(1);
   await offer('m3');
   expect(await arrivals.take('a', 'm')).toBeNull();
+});
+
+test('goes on with the webhooks of a room that it has taken, and of no other', async () => {
+  const { arrivals, offer, released } = start();
+  await offer('taken');
+  arrivals.webhooksOver('a', 'taken', null);
+  await arrivals.take('a', 'taken');
+  arrivals.webhooksOver('c', 'taken', null);
+  arrivals.webhooksOver('a', 'unknown', null);
+  expect(released).toEqual([]);
+  arrivals.webhooksOver('a', 'taken', null);
+  arrivals.webhooksOver('a', 'taken', 'AAAA');
+  expect(released).toEqual(['taken nothing', 'taken an event']);
 });
 
 test('keeps the place of a room neither once it runs nor once it is given up', async () => {

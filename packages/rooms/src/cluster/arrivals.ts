@@ -6,6 +6,7 @@ import type { RoomRef } from '../room/room-messages.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
 import type { MovePoints } from './move-points.js';
+import { decodeEvent, type RoomWebhooks } from '../room/room-webhooks.js';
 import { MoveSide, type Offer, type OfferAnswer, TAKER, type TakerEvent, type TakerState } from './move-states.js';
 
 /** Time after which a taker asks the giver for its decision, and between two questions. */
@@ -30,6 +31,7 @@ export interface ArrivalsOptions {
   /** Announces a room that runs here from now on. */
   own: (room: OwnedRoom) => void;
   points?: MovePoints;
+  webhooks: Pick<RoomWebhooks, 'release'>;
   log: Log;
   clock: Clock;
 }
@@ -108,6 +110,13 @@ export class Arrivals {
   keep(node: string, move: string): void {
     const arrival = this.#arrivals.get(keyOf({ node, move }));
     if (arrival !== undefined) this.#drop(arrival, 'keep');
+  }
+
+  /** The giver of a room sends nothing of it to the webhook receiver any more. */
+  webhooksOver(node: string, move: string, event: string | null): void {
+    const arrival = this.#arrivals.get(keyOf({ node, move }));
+    if (arrival?.side.state !== 'open') return;
+    this.#options.webhooks.release(arrival.roomId, event === null ? null : decodeEvent(event));
   }
 
   /** A giver that leaves in order has decided about all its rooms before. */

@@ -1,5 +1,5 @@
 // When and how often rooms are offered to other nodes. moving.test.ts moves them.
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import { defaultRoomConfig } from '../room-service.js';
@@ -16,6 +16,8 @@ function start({
   takeAnswer = null as object | null | 'silence',
   isSettled = true,
   here = { held: 0, ids: ['kitchen'] },
+  hasReceiver = false,
+  canMoveWebhooks = true,
   components = [] as NonNullable<RoomSnapshot['components']>,
   protocol = 3,
 } = {}) {
@@ -23,6 +25,8 @@ function start({
   /** When the room was frozen. */
   const freezes: number[] = [];
   const given: ReturnType<Carry['given']>[] = [];
+  /** What became of the room's webhooks. */
+  const told: string[] = [];
   /** Members that the latest place was not to be on, if there are others. */
   let avoided: ReadonlySet<string> = new Set();
   const port = {
@@ -30,12 +34,17 @@ function start({
     members: () => ['b'],
     speaks: (_node: string, version: number) => version <= protocol,
     releaseOf: () => '1.2.3',
-    call: async (_node: string, { type }: { type: string }) => {
+    call: async (_node: string, { type, snapshot = '' }: { type: string; snapshot?: string }) => {
+      if (type === 'offerRoom')
+        told.push(`offer ${(JSON.parse(snapshot) as RoomSnapshot).webhooks?.waiting.length ?? 0}`);
       if (type === 'offerRoom') return offerAnswer;
       if (takeAnswer === 'silence') throw new Error('b does not answer');
       return takeAnswer;
     },
-    cast: () => true,
+    cast: (_node: string, { type, event }: { type: string; event?: string }) => {
+      told.push(event === undefined ? type : `${type} ${event}`);
+      return true;
+    },
   } as unknown as ClusterPort;
   const departures = new Departures({
     port,
@@ -66,12 +75,24 @@ function start({
     release: async () => undefined,
     restore: () => undefined,
     settled: async () => isSettled,
+    webhooks: {
+      settled: () => new Promise((done) => (hasReceiver ? undefined : done())),
+      pause: () => {
+        told.push('pause');
+        return canMoveWebhooks ? { waiting: [Buffer.from('event')], inFlight: true } : undefined;
+      },
+      resume: () => void told.push('resume'),
+      give: async () => {
+        told.push('give');
+        return Buffer.from('failed');
+      },
+    },
     newId: () => `move ${freezes.length}`,
     log: silentLog,
     clock,
   });
 
-  return { clock, departures, freezes, given, avoided: () => [...avoided] };
+  return { clock, departures, freezes, given, told, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -96,6 +117,53 @@ test('offers a live stream only to a node that knows how streams move', async ()
   expect(avoided()).toEqual(['b']);
   const newer = start({ components, offerAnswer, protocol: 3 });
   expect(await newer.departures.move('kitchen')).toBeNull();
+});
+
+describe('the webhooks of a room that moves while its receiver is slow', () => {
+  const taken = { offerAnswer: { accepted: true }, takeAnswer: { path: '/rooms/kitchen', key: '2' } };
+
+  test('move with it, and the taker hears what became of the one in flight', async () => {
+    const { departures, told } = start({ ...taken, hasReceiver: true });
+    expect(await departures.move('kitchen')).toBeNull();
+    await turn();
+    const event = Buffer.from('failed').toString('base64');
+    expect(told).toEqual(['pause', 'offer 1', 'give', `webhooksOver ${event}`]);
+  });
+
+  test('go on where they are if the room is refused, or lost on its way', async () => {
+    const refused = start({ hasReceiver: true });
+    await refused.departures.move('kitchen');
+    expect(refused.told).toEqual(['pause', 'offer 1', 'resume', 'keepRoom']);
+    const lost = start({ ...taken, takeAnswer: null, hasReceiver: true });
+    await lost.departures.move('kitchen');
+    await turn();
+    expect(lost.told).toEqual(['pause', 'offer 1', 'resume']);
+  });
+
+  test('keep it where it is if they cannot move, or not to a member of an older release', async () => {
+    for (const options of [{ canMoveWebhooks: false }, { protocol: 2 }]) {
+      const { clock, departures } = start({ ...taken, ...options, hasReceiver: true });
+      const moving = departures.move('kitchen');
+      await clock.advanceAsync(1_000, turn);
+      expect(await moving).toBe('its events have not arrived everywhere');
+    }
+  });
+
+  test('are not waited for by a room whose receiver has them all, in a cluster with an older release', async () => {
+    const { departures, told } = start({ ...taken, protocol: 2 });
+    expect(await departures.move('kitchen')).toBeNull();
+    await turn();
+    expect(told).toEqual(['offer 0']);
+  });
+
+  test('are awaited by a node that ends', async () => {
+    const { clock, departures, told } = start({ ...taken, hasReceiver: true });
+    await departures.move('kitchen');
+    const closing = departures.close();
+    await clock.advanceAsync(200, turn);
+    await closing;
+    expect(told).toContain('give');
+  });
 });
 
 test('moves a room that was held for its giver when the order came', async () => {

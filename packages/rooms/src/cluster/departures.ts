@@ -9,10 +9,12 @@ import type { OwnedRoom } from './directory.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
 import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
+import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } from '../room/room-webhooks.js';
 
-/** Versions of the member protocol that know moves, and moves of live streams. */
+/** Versions of the member protocol that know moves, and moves of live streams and undelivered webhooks. */
 const MOVES = 2;
 const STREAMS_MOVE = 3;
+const WEBHOOKS_MOVE = 3;
 /** How long a room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
@@ -61,8 +63,9 @@ export interface DeparturesOptions {
   /** Prepares the move of a room; `restore` is called if it stays. */
   release: (roomId: string) => Promise<void>;
   restore: (roomId: string) => void;
-  /** Resolves with whether every member and receiver has all events of the room. */
+  /** Resolves with whether every member has all events of the room. */
   settled: (roomId: string) => Promise<boolean>;
+  webhooks: Omit<RoomWebhooks, 'release'>;
   newId: () => string;
   points?: MovePoints;
   log: Log;
@@ -75,6 +78,8 @@ interface Departure {
   readonly move: string;
   readonly node: string;
   readonly side: MoveSide<GiverState, GiverEvent>;
+  /** What the webhook receiver has not got moves with the room. */
+  backlog?: WebhookBacklog | undefined;
 }
 
 /** A room that belongs to its taker. `taken` rejects when it is lost. */
@@ -93,6 +98,8 @@ export class Departures {
   readonly #pauses = new Map<string, { until: number; ms: number }>();
   /** Nodes that have refused a room, with the time of that by `clock.now`. */
   readonly #refusedAt = new Map<string, number>();
+  /** Webhooks that are being sent for rooms that have moved. */
+  readonly #lastWebhooks = new Set<Promise<void>>();
   /** Rooms that are being moved. */
   readonly #underway = new Set<string>();
   #closed = false;
@@ -211,7 +218,8 @@ export class Departures {
     const { clock } = this.#options;
     this.stop();
     const until = clock.now() + SETTLE_MS;
-    const isUnheard = (): boolean => [...this.#departures.values()].some(({ side }) => side.state === 'given');
+    const isUnheard = (): boolean =>
+      this.#lastWebhooks.size > 0 || [...this.#departures.values()].some(({ side }) => side.state === 'given');
     while (isUnheard() && clock.now() < until) await sleep(TAKE_PAUSE_MS, { clock });
     this.#closed = true;
   }
@@ -231,7 +239,7 @@ export class Departures {
   }
 
   async #move(roomId: string, to: string | null): Promise<Given | string> {
-    const { host, placement, port, owned, given, withdraw, newId, points, clock, log } = this.#options;
+    const { host, placement, port, owned, given, withdraw, webhooks, newId, points, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
@@ -241,7 +249,8 @@ export class Departures {
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
-    if (!this.#isUrgent && !(await this.#isSettled(roomId))) return NOT_SETTLED;
+    const webhooksMove = port.members().every((member) => port.speaks(member, WEBHOOKS_MOVE));
+    if (!this.#isUrgent && !(await this.#isSettled(roomId, !webhooksMove))) return NOT_SETTLED;
     points?.reached('reserve');
     const place = to === null ? await this.#placeElsewhere(roomId) : await placement.reserveOn(roomId, to);
     if (typeof place === 'string') return place;
@@ -270,6 +279,10 @@ export class Departures {
         given(roomId);
         const arrival = this.#untilTaken(departure);
         taken = arrival;
+        arrival.then(
+          () => this.#giveWebhooks(departure),
+          () => webhooks.resume(roomId),
+        );
         arrival
           .then((room) => {
             if (room !== undefined) log.info('room.moved', { roomId, node, ms: Math.round(clock.now() - since) });
@@ -287,6 +300,7 @@ export class Departures {
     const reason = await host.giveRoom(roomId, carry).catch((error: unknown) => String(error));
     if (departure.side.on('refused')) {
       this.#departures.delete(move);
+      webhooks.resume(roomId);
       this.#rest(roomId);
       port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
     }
@@ -299,11 +313,16 @@ export class Departures {
   }
 
   async #offer(
-    { node, move, roomId }: Departure,
-    { snapshot, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
+    departure: Departure,
+    { snapshot: state, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
   ): Promise<string | null> {
-    const { port, points } = this.#options;
+    const { port, webhooks, points } = this.#options;
     points?.reached('offer');
+    const { node, move, roomId } = departure;
+    // Only a room that moves without them waits for its receiver.
+    departure.backlog = port.speaks(node, WEBHOOKS_MOVE) ? webhooks.pause(roomId) : undefined;
+    const left = departure.backlog === undefined ? undefined : encodeBacklog(departure.backlog);
+    const snapshot = left === undefined ? state : { ...state, webhooks: left };
     const hasStream = snapshot.components?.some(({ progress }) => progress.stream !== undefined) === true;
     if (hasStream && !port.speaks(node, STREAMS_MOVE)) {
       this.#refusedAt.set(node, this.#options.clock.now());
@@ -314,7 +333,7 @@ export class Departures {
     const offer = { type: 'offerRoom', node: port.self, move, ...room, snapshot: text } as const;
     const [answer, isSettled] = await Promise.all([
       port.call(node, offer, { timeoutMs: OFFER_TIMEOUT_MS }).catch(() => ({ refused: `${node} does not answer` })),
-      this.#isSettled(roomId),
+      this.#isSettled(roomId, departure.backlog === undefined),
     ]);
     if ('refused' in answer) {
       this.#refusedAt.set(node, this.#options.clock.now());
@@ -324,14 +343,29 @@ export class Departures {
     return isSettled ? null : NOT_SETTLED;
   }
 
-  #isSettled(roomId: string): Promise<boolean> {
-    const { settled, clock } = this.#options;
+  #isSettled(roomId: string, withWebhooks: boolean): Promise<boolean> {
+    const { settled, webhooks, clock } = this.#options;
+    const received = withWebhooks ? webhooks.settled(roomId) : undefined;
+    const all = Promise.all([settled(roomId), received]).then(([isSettled]) => isSettled);
     if (this.#isUrgent) {
-      const tried = settled(roomId).then(() => true);
+      const tried = all.then(() => true);
       return inTime(tried, { timeoutMs: URGENT_WAIT_MS, late: () => true, clock });
     }
 
-    return inTime(settled(roomId), { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
+    return inTime(all, { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
+  }
+
+  /** Leaves the room's webhooks to its taker, which waits for the one that is being sent. */
+  #giveWebhooks({ node, move, roomId, backlog }: Departure): void {
+    const { port, webhooks } = this.#options;
+    if (backlog === undefined) return;
+    const over: Promise<void> = webhooks.give(roomId).then((event) => {
+      this.#lastWebhooks.delete(over);
+      if (!backlog.inFlight) return;
+      const left = event === null ? null : encodeEvent(event);
+      port.cast(node, { type: 'webhooksOver', node: port.self, move, event: left });
+    });
+    this.#lastWebhooks.add(over);
   }
 
   #avoided(): Set<string> {

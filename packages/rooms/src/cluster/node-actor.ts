@@ -38,7 +38,7 @@ export interface NodeActorOptions {
   clock: Clock;
   /** Returns ids that no other node returns. */
   newId: () => string;
-  arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep'>;
+  arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep' | 'webhooksOver'>;
   departures: Pick<Departures, 'says'>;
   standby: Pick<Standby, 'pulse' | 'mirror' | 'forget' | 'vote' | 'isMirrored'>;
   /** Decides about an id as its home. */
@@ -141,6 +141,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         if (reservation !== undefined) reservations.release(reservation);
         arrivals.keep(node, move);
       },
+      webhooksOver: (_state, { node, move, event }) => arrivals.webhooksOver(node, move, event),
       moveState: (_state, message) => departures.says(message.node, message.move),
       pulse: (_state, { node, settled }) => ({ votes: standby.pulse(node, settled) }),
       mirrorRoom: (_state, { room, ...update }) =>

@@ -31,6 +31,7 @@ import { MAX_MIRROR, type MirrorAnswer, type MirroredRoom, type MirrorUpdate } f
 import type { ReserveAnswer } from './reservations.js';
 import type { Campaign, Vote } from './standby-states.js';
 import type { GivenVote } from './witness.js';
+import { eventText } from '../room/room-webhooks.js';
 
 /** Registered name of the actor that speaks `NodeProtocol` on each node. */
 export const NODE_ACTOR = 'rooms_node';
@@ -62,6 +63,11 @@ export type NodeProtocol = {
   takeRoom: (message: { node: string; move: string }) => RoomRef | null;
   /** The room stays at the sender, which may not have offered it yet. Ends its reservation. */
   keepRoom: (message: { node: string; move: string; reservation?: string }) => void;
+  /**
+   * The giver of a room sends no event of it to the webhook receiver any more; `event` is the one, in Base64, that it
+   * could not deliver. From protocol 3 on.
+   */
+  webhooksOver: (message: { node: string; move: string; event: string | null }) => void;
   /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
   moveState: (message: { node: string; move: string }) => GiverSays;
   /**
@@ -129,6 +135,7 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
   ),
   takeRoom: takes(move, nullable(room)),
   keepRoom: takes({ ...move, reservation: optional(text()) }),
+  webhooksOver: takes({ ...move, event: nullable(eventText) }),
   moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
   pulse: takes(
     { node: sender, settled: list(count, MAX_MEMBERS) },

@@ -15,6 +15,7 @@ import { nodeBehaviour, type OwnRooms } from './node-actor.js';
 import { MovePoints } from './move-points.js';
 import { NODE_ACTOR, type NodeProtocol } from './node-messages.js';
 import { Placement, type PlacementDecision } from './placement.js';
+import { NO_WEBHOOKS, type RoomWebhooks } from '../room/room-webhooks.js';
 import { SilentMembers } from './silent-members.js';
 import { Standby, type StandbyOptions } from './standby.js';
 
@@ -40,10 +41,12 @@ export interface RoomRegistryOptions {
   clock?: Clock;
   /** Returns ids that no other node returns, for rooms, claims and reservations. */
   newId?: () => string;
-  /** Resolves with whether every member and receiver has all events of a room so far. Default: at once. */
+  /** Resolves with whether every member has all events of a room so far. Default: at once. */
   settled?: (roomId: string) => Promise<boolean>;
   /** Set if the rooms have standbys: see `StandbyOptions`. */
   isListed?: StandbyOptions['isListed'];
+  /** Default: nobody receives webhooks. */
+  webhooks?: RoomWebhooks;
   onPlaced?: (node: string) => void;
   onReservationRefused?: (node: string) => void;
   onConflict?: (conflict: RoomConflict) => void;
@@ -82,6 +85,7 @@ export class RoomRegistry {
 
   constructor(options: RoomRegistryOptions) {
     const { system, port, host, log, clock = systemClock, newId = () => randomUUID() } = options;
+    const { webhooks = NO_WEBHOOKS } = options;
     this.#clock = clock;
     this.#newId = newId;
     this.#options = options;
@@ -115,6 +119,7 @@ export class RoomRegistry {
       host,
       announced: (node, roomId) => this.directory.announced(node, roomId),
       own: (room) => this.#own(room),
+      webhooks,
       points: this.movePoints,
       log,
       clock,
@@ -144,6 +149,7 @@ export class RoomRegistry {
       release: (roomId) => this.standby.release(roomId),
       restore: (roomId) => this.standby.restore(roomId),
       settled: options.settled ?? (async () => true),
+      webhooks,
       newId,
       points: this.movePoints,
       log,

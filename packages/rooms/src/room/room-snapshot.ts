@@ -1,5 +1,6 @@
 /** What of a room moves to another node: everything but its media and its clients' connections. */
 import { count, flag, json, limited, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
+import { type BacklogText, backlogText } from './room-webhooks.js';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
 import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
 import type { ComponentProgress, StreamedSegment, StreamProgress } from './component-kind.js';
@@ -65,6 +66,8 @@ export interface RoomSnapshot {
   invitations: readonly CountedInvitation[];
   /** Milliseconds left until the room ends for lack of peers; null = no limit. */
   peerlessMs: number | null;
+  /** Events that the webhook receiver has not got. Absent: none. */
+  webhooks?: BacklogText;
 }
 
 /** Longest snapshot as JSON, in characters. A larger room stays where it is. */
@@ -168,4 +171,5 @@ export const roomSnapshot: Shape<RoomSnapshot> = object({
   components: optional(distinct(component, MAX_COMPONENTS)),
   invitations: list(invitation, MAX_INVITATIONS),
   peerlessMs: nullable(count),
+  webhooks: optional(backlogText),
 } satisfies Record<keyof RoomSnapshot, unknown>);

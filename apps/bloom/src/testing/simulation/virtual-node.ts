@@ -137,9 +137,9 @@ export class VirtualNode {
         this.registry.observe(notification, requestId);
         bus.publish(notification);
       },
-      moved: (way, { roomId, webhookUrl }) => {
+      moved: (way, { roomId, webhookUrl, backlog }) => {
         if (way === 'away') webhooks.leave(roomId);
-        else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl);
+        else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl, backlog);
       },
       address: alive,
       secretKeyBase: SECRET,
@@ -154,7 +154,8 @@ export class VirtualNode {
       host: this.host,
       onConflict,
       ...(options.hasStandbys ? { isListed: (node) => network.lists(machine, node.slice(0, node.indexOf('@'))) } : {}),
-      settled: async (roomId) => (await Promise.all([this.#relay.delivered(), webhooks.settled(roomId)]))[0],
+      settled: () => this.#relay.delivered(),
+      webhooks,
     });
     const { silentMembers } = this.registry;
     const wants = (): boolean => true;

@@ -87,7 +87,7 @@ describeStreams('A stream whose room moves', () => {
     for (const line of (await file('main.m3u8')).text.split('\n')) {
       const map = /^#EXT-X-MAP:URI="([^"]+)"/.exec(line)?.[1];
       const duration = /^#EXTINF:([\d.]+)/.exec(line)?.[1];
-      const name = map ?? (/^muxed_segment/.test(line) ? line : undefined);
+      const name = map ?? (line.startsWith('muxed_segment') ? line : undefined);
       if (duration !== undefined) seconds = Number(duration);
       if (map !== undefined) runs.push({ listed: 0, bytes: [] });
       if (name === undefined) continue;

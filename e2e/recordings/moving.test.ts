@@ -60,7 +60,7 @@ describeWith(['ffmpeg', 'node-av'], 'The recording of a room that moves', () => 
   });
 
   test('becomes one movie of the parts of both nodes, whichever part is asked for', async () => {
-    const { one, two } = pair;
+    const { one } = pair;
     const client = new BloomClient({ url: one.url, token: apiToken });
     const room = await pair.roomOnTwo();
     await addComponent(one.api, room, { type: 'recording', options: {} });
@@ -93,7 +93,7 @@ describeWith(['ffmpeg', 'node-av'], 'The recording of a room that moves', () => 
       await client.mixRawRecording(room, part, { width: 320, height: 180 });
       const mix = await until('the movie is uploaded', async () => {
         const found = (await list()).find((each) => each.part === part)?.mix;
-        return found?.endedAt == null ? undefined : found;
+        return (found?.endedAt ?? null) === null ? undefined : found;
       });
       expect(mix).toMatchObject({ state: 'uploaded', file: 'mix.mp4' });
       const answer = await fetch(client.rawRecordingUrl(room, part, 'mix.mp4'), {

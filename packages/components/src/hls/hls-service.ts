@@ -40,7 +40,7 @@ export interface HlsServiceOptions {
   notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
   /** Keeps the room's webhook for `notify` until the returned function is called. */
   hold(roomId: string): () => void;
-  /** Returns a file of a stream on another node, of at most `maxBytes`. Without it, rooms with streams do not move here. */
+  /** Reads a file of a stream on another node. Without it, rooms with streams do not move here. */
   fetch?: FetchStreamFile;
   /** Called with the number of pictures left out by compositors. */
   onPicturesLeftOut?(pictures: number): void;
@@ -78,7 +78,7 @@ export type Located = { bytes: Buffer } | { directory: string };
 const PUT_TIMEOUT_MS = 10_000;
 const UPLOADED = /\.(m4s|m3u8|mp4)$/;
 const TIDY_AGAIN_MS = 20_000;
-/** How long the clients of a room wait for the end of its stream, at most; shorter than its node waits for an answer. */
+/** Longest wait for the end of a stream: its room's clients wait, and its node for an answer. */
 const FETCH_MS = 500;
 /** How long other nodes may still ask this one for the stream of a room that has moved away. */
 const MOVED_MS = 10_000;

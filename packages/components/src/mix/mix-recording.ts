@@ -41,7 +41,8 @@ export interface MixedRecording {
 
 /**
  * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
- * report. Between parts, the time that the room needed to move is black and silent. Runs in a forked process at the lowest priority; a failure leaves nothing behind.
+ * report. Between parts, the time that the room needed to move is black and silent. Runs in a forked process at the
+ * lowest priority; a failure leaves nothing behind.
  * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture and when aborted
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {

@@ -38,7 +38,8 @@ if (!existsSync('/usr/bin/setpriv')) process.stderr.write('*** setpriv is not in
 
 const entryOf = (name: keyof typeof PROGRAMS): URL => pathToFileURL(join(folder, `${name}.mjs`));
 /** Field 41 of `/proc/<pid>/stat`; the second one is in parentheses. */
-const policyOf = (pid: number): number => Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[38]);
+const policyOf = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[38]);
 const isAlive = (pid: number): boolean => {
   try {
     // A process that its parent has not collected is a zombie.

@@ -1,24 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { ActorRef, ActorSystem } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import type { Notification } from '@bloom/protocol';
-import type { MediaEngine, MediaRoom, MediaRoomEvent } from '@bloom/sfu';
+import type { MediaRoom, MediaRoomEvent } from '@bloom/sfu';
 import { inTime, spread, systemClock, type Clock } from '@bloom/time';
-import { decodeBacklog, type WebhookBacklog } from './room/room-webhooks.js';
+import { decodeBacklog } from './room/room-webhooks.js';
 import { DrainOrder } from './drain-order.js';
 import { Fence } from './fence.js';
 import { MediaReach, type Reach } from './media-reach.js';
+import type { HeldRoom, RoomHostOptions } from './room-host-options.js';
 import { refusals, unwrap } from './outcome.js';
 import { issuePeerToken } from './peer/credentials.js';
 import { AttachedSockets } from './peer/attached-sockets.js';
 import { NODE_STOPPED } from './peer/close-reason.js';
 import { RelayedSockets } from './peer/relayed-sockets.js';
 import { RequestSessions } from './room/request-sessions.js';
-import type { CreatePeerSession } from './peer/peer-session.js';
 import { prepareComponents, type ResumedComponent } from './room/component-calls.js';
-import type { ComponentKind, ComponentKinds } from './room/component-kind.js';
+import type { ComponentKinds } from './room/component-kind.js';
 import { roomBehaviour } from './room/room-actor.js';
-import type { RoomMeasure } from './room/room-journal.js';
 import type { RoomMachine } from './room/room-machine.js';
 import type { Guests } from './room/guests.js';
 import { owner, type OwnerProtocol } from './room/room-owner.js';
@@ -35,55 +33,6 @@ const MOVE_TIMEOUT_MS = 5_000;
 const DESCRIBE_TIMEOUT_MS = 500;
 /** How long a node that ends waits for the givers of the rooms that it holds. */
 const DECIDED_MS = 1_500;
-
-/** Receives the notifications of each room in order, starting with `roomCreated`. */
-export type RoomEvents = (
-  notification: Notification,
-  meta: {
-    webhookUrl: string | null;
-    /** Id of the request that caused the notification. */
-    requestId: string | undefined;
-  },
-) => void;
-
-interface MovedRoom {
-  roomId: string;
-  webhookUrl: string | null;
-  peers: number;
-  /** What the webhook receiver has not got from the former node; undefined = nothing. */
-  backlog?: WebhookBacklog | undefined;
-}
-
-export interface RoomHostOptions {
-  system: ActorSystem;
-  engine: MediaEngine;
-  createSession: CreatePeerSession;
-  events: RoomEvents;
-  /** Called when a room has moved to this node with its peers, before anything happens to it here, or away from it. */
-  moved?: (way: 'here' | 'away', room: MovedRoom) => void;
-  /** Receives measurements for metrics. */
-  measure?: (measure: RoomMeasure, roomId: string) => void;
-  log: Log;
-  /** `JF_HOST`: where clients reach this node. */
-  address: string;
-  /** `JF_SECRET_KEY_BASE` */
-  secretKeyBase: string;
-  /** `JF_WEBRTC_USED` */
-  webrtcEnabled: boolean;
-  /** Kinds of components that this node runs; all others are disabled. */
-  componentKinds?: readonly ComponentKind[];
-  /** The clock of `system`. */
-  clock?: Clock;
-  newId?: () => string;
-}
-
-/** A room of another node, for which this node has a place. */
-export interface HeldRoom {
-  /** Continues the room here. Resolves with its actor. */
-  open(snapshot: RoomSnapshot, createdAt: number): Promise<RoomRef>;
-  /** Gives the place up. */
-  drop(): Promise<void>;
-}
 
 /** Why this node accepts no rooms: clients cannot reach it yet, an operator ordered it, or it is closing. */
 type DrainReason = 'starting' | 'ordered' | 'closing';

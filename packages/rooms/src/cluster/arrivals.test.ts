@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
-import type { HeldRoom } from '../room-host.js';
+import type { HeldRoom } from '../room-host-options.js';
 import { defaultRoomConfig } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { Arrivals } from './arrivals.js';

@@ -1,6 +1,7 @@
 import type { Log } from '@bloom/log';
 import { Timer, type Clock } from '@bloom/time';
-import type { HeldRoom, RoomHost } from '../room-host.js';
+import type { RoomHost } from '../room-host.js';
+import type { HeldRoom } from '../room-host-options.js';
 import { RoomError } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import type { ClusterPort } from './cluster-port.js';

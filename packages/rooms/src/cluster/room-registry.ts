@@ -114,34 +114,28 @@ export class RoomRegistry {
       ...(options.onPlaced ? { onPlaced: options.onPlaced } : {}),
       ...(options.onReservationRefused ? { onConflict: options.onReservationRefused } : {}),
     });
+    const common = { port, host, log, clock };
     this.#arrivals = new Arrivals({
-      port,
-      host,
+      ...common,
       announced: (node, roomId) => this.directory.announced(node, roomId),
       own: (room) => this.#own(room),
       webhooks,
       points: this.movePoints,
-      log,
-      clock,
     });
     const withdraw = (room: OwnedRoom): void => {
       if (this.#owned.get(room.roomId) === room) this.#disown(room.roomId);
     };
     this.standby = new Standby({
-      port,
-      host,
+      ...common,
       placement: this.placement,
       directory: this.directory,
       own: (room) => this.#own(room),
       withdraw,
       isListed: options.isListed,
       newId,
-      log,
-      clock,
     });
     this.departures = new Departures({
-      port,
-      host,
+      ...common,
       placement: this.placement,
       owned: (roomId) => this.#owned.get(roomId),
       given: (roomId) => this.directory.given(roomId),
@@ -152,8 +146,6 @@ export class RoomRegistry {
       webhooks,
       newId,
       points: this.movePoints,
-      log,
-      clock,
     });
     const actor = system.spawn(
       nodeBehaviour({

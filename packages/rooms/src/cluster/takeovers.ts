@@ -1,6 +1,7 @@
 import type { Log } from '@bloom/log';
 import { Timer, type Clock } from '@bloom/time';
-import type { HeldRoom, RoomHost } from '../room-host.js';
+import type { RoomHost } from '../room-host.js';
+import type { HeldRoom } from '../room-host-options.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';

@@ -14,7 +14,8 @@ import {
   type TransportNegotiation,
   type TransportStats,
 } from '@bloom/sfu';
-import { RoomHost, type RoomHostOptions } from '../room-host.js';
+import { RoomHost } from '../room-host.js';
+import type { RoomHostOptions } from '../room-host-options.js';
 import type { RoomsLoad } from '../room-reports.js';
 import type {
   CreatePeerSession,

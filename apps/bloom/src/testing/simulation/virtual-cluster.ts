@@ -23,7 +23,10 @@ export interface ClusterOptions {
 }
 
 /** What differs between the nodes of a cluster. */
-type Started = Omit<VirtualNodeOptions, 'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog'>;
+type Started = Omit<
+  VirtualNodeOptions,
+  'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog'
+>;
 
 export class VirtualCluster {
   readonly world: VirtualWorld;
@@ -208,7 +211,16 @@ export class VirtualCluster {
       this.note(`${host} boot${isOld ? ' of the old release' : ''}`);
       const onNewerMessage = (type: string): void =>
         this.broken(`${host} was sent ${type}, which its release does not know`);
-      const node = this.#start(machine, { seeds, isOld, onConflict, onMoved, onTaken, onLost, onMember, onNewerMessage });
+      const node = this.#start(machine, {
+        seeds,
+        isOld,
+        onConflict,
+        onMoved,
+        onTaken,
+        onLost,
+        onMember,
+        onNewerMessage,
+      });
       this.#nodes.set(host, node);
     });
   }

@@ -8,7 +8,6 @@ import { awaitRooms } from './await-rooms.js';
 const STAYS: ComponentKind = {
   type: 'hls',
   limitPerRoom: null,
-  requiresH264: false,
   prepare: async () => ({
     properties: {},
     subscribeMode: null,

@@ -172,7 +172,7 @@ describe('a room that moves', () => {
     };
     await node.host.giveRoom('kitchen', { offer, given: () => new Promise(() => {}), over: () => undefined });
     const snapshot = JSON.parse(text);
-    await (await to.host.holdRoom(snapshot.config)).open(snapshot, createdAt);
+    await (await to.host.holdRoom(snapshot, 'giver@127.0.0.1')).open(snapshot, createdAt);
     await to.system.idle();
   }
 

@@ -19,6 +19,7 @@ beforeEach(() => {
     offer: async () => ({ refused: 'not in this test' }),
     take: async () => null,
     keep: ignore,
+    webhooksOver: ignore,
   };
   const departures = { says: () => 'unknown' as const };
   const standby = {

@@ -58,7 +58,9 @@ describe('a request for votes', () => {
   });
 
   test('is refused for more rooms than a standby keeps', () => {
-    expect(faultOf('vote', { ...VOTE, rooms: Array(10_001).fill(CANDIDACY) })).toMatch(/at most 10000/);
+    expect(faultOf('vote', { ...VOTE, rooms: Array.from({ length: 10_001 }, () => CANDIDACY) })).toMatch(
+      /at most 10000/,
+    );
   });
 });
 

@@ -1,12 +1,23 @@
 import { highestWanted, LayerDemand } from '../variants/layer-demand.js';
-import type { PublishedTrack } from './published-track.js';
+import type { InboundTrack, MediaRoomEvent } from '../media-engine.js';
+import type { TrackSubscriber } from './inbound-stream.js';
+
+/** A published track, as far as demand matters. */
+interface DemandedTrack {
+  readonly params: InboundTrack;
+  readonly trackId: string;
+  readonly slots: ReadonlySet<TrackSubscriber>;
+  /** Highest variant that each other media worker wants. */
+  readonly wantedElsewhere: ReadonlyMap<object, number>;
+  readonly owner: { readonly peerId: string; emit(event: MediaRoomEvent): void };
+}
 
 /** Tells the publisher of a simulcast track which of its layers anybody needs, if its client stops the others. */
 export class DemandReports {
-  readonly #track: PublishedTrack;
+  readonly #track: DemandedTrack;
   readonly #demand = new LayerDemand();
 
-  constructor(track: PublishedTrack) {
+  constructor(track: DemandedTrack) {
     this.#track = track;
   }
 

@@ -9,6 +9,7 @@ const PERIOD_MS = 60_000;
 export interface NodeLogOptions {
   readonly now: () => number;
   readonly info: (event: string, fields: LogFields) => void;
+  readonly warn: (event: string, fields: LogFields) => void;
   readonly error: (event: string, fields: LogFields) => void;
   /** Called with the rule that a line breaks. */
   readonly broken: (rule: string) => void;
@@ -23,12 +24,13 @@ function limitOf(event: string, { node, actor, address, reason }: LogFields): st
   return `${event} ${String(node)} ${String(actor)} ${answered}`;
 }
 
-export function nodeLog({ now, info, error, broken }: NodeLogOptions): Log {
+export function nodeLog({ now, info, warn, error, broken }: NodeLogOptions): Log {
   const lastMs = new Map<string, number>();
   const log: Log = {
     debug: () => undefined,
     info: (event, fields = {}) => info(event, fields),
     warn: (event, fields = {}) => {
+      warn(event, fields);
       const key = limitOf(event, fields);
       if (key === undefined) return;
       if (now() - (lastMs.get(key) ?? Number.NEGATIVE_INFINITY) < PERIOD_MS) broken(`logged twice a minute: ${key}`);

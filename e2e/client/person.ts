@@ -40,6 +40,12 @@ export class Person {
     return longestMs;
   }
 
+  /** Returns the longest time that the other's picture stood still since `resetPauses`, in ms. */
+  async longestPause(): Promise<number> {
+    const { longestMs, sinceLastMs } = await this.page.evaluate(() => window.application.standstill());
+    return Math.max(longestMs, sinceLastMs);
+  }
+
   async log(line: string, timeoutMs = 10_000): Promise<void> {
     await this.#until(
       () => this.page.evaluate((wanted) => window.application.log.includes(wanted), line),

@@ -1,16 +1,17 @@
-// Three nodes behind haproxy, which leaves out those that are not ready.
+// Three nodes behind haproxy, which leaves out those that are not ready, as docs/guide/upgrading.md sets it up.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freeTcpPort } from '@bloom/net/testing';
-import { LABELS, type Label, Trio } from '../bloomctl/trio.js';
-import type { BloomNode } from '../harness/bloom-node.js';
+import { LABELS, type Label, settings, Trio } from '../bloomctl/trio.js';
+import { Api } from '../harness/api.js';
+import { type BloomNode, startNode } from '../harness/bloom-node.js';
 import { until } from './until.js';
 
 export class BalancedTrio {
-  /** The nodes that run now; a test may replace them. */
+  /** The nodes that run now; a test may remove one that it kills. */
   readonly nodes = new Map<Label, BloomNode>();
   readonly #folder = mkdtempSync(join(tmpdir(), 'bloom-balanced-'));
   #balancer: ChildProcess | undefined;
@@ -45,6 +46,41 @@ export class BalancedTrio {
       .split('\n')
       .map((line) => line.split(','));
     return LABELS.filter((label) => rows.some((row) => row[0] === 'nodes' && row[1] === label && row[17] === 'UP'));
+  }
+
+  api(label: Label): Api {
+    return new Api(this.nodes.get(label)?.url ?? '');
+  }
+
+  name(label: Label): string {
+    return this.trio.name(label);
+  }
+
+  async roomsOf(label: Label): Promise<string[]> {
+    return (await this.api(label).request('GET', '/room')).body.data.map(({ id }: { id: string }) => id);
+  }
+
+  async ownerOf(room: string): Promise<Label | undefined> {
+    for (const label of this.nodes.keys()) if ((await this.roomsOf(label)).includes(room)) return label;
+    return undefined;
+  }
+
+  /** The recipe of the guide: drain, let the load balancer notice, stop (which moves the rooms), start. */
+  async restart(label: Label, note: (what: string) => void): Promise<void> {
+    const rooms = await this.roomsOf(label);
+    await this.api(label).request('POST', '/node/drain');
+    await until('the load balancer leaves it out', async () => !(await this.standing()).includes(label));
+    note(`${label} drains, the load balancer leaves it out`);
+    await this.nodes.get(label)?.stop(90_000);
+    note(`${label} has moved ${rooms.length} rooms and ended`);
+    const env = { ...settings(label, this.trio.mapperPort), ...this.envs.get(label) };
+    this.nodes.set(label, await startNode({ env }));
+    await until(
+      'the cluster is complete',
+      async () => (await this.api(label).request('GET', '/cluster')).body.data.nodes.length === LABELS.length,
+    );
+    await until('the load balancer uses it again', async () => (await this.standing()).includes(label));
+    note(`${label} is back, the load balancer uses it`);
   }
 
   /** The cluster as its clients see it: one node at the load balancer's address. */

@@ -1,9 +1,8 @@
 // Restarts three nodes behind haproxy one after the other while calls go on, as docs/guide/upgrading.md says.
 import { expect, test } from '@jest/globals';
-import { LABELS, type Label, settings } from '../bloomctl/trio.js';
+import { LABELS } from '../bloomctl/trio.js';
 import { Person, playing } from '../client/person.js';
-import { Api } from '../harness/api.js';
-import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import type { BloomNode } from '../harness/bloom-node.js';
 import { middle, promise } from '../harness/measurements.js';
 import { nightly } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
@@ -37,33 +36,6 @@ browserSuite(
     const note = (what: string): void => {
       timeline.push(`${((performance.now() - started) / 1_000).toFixed(1).padStart(6)} s  ${what}`);
     };
-    const api = (label: Label): Api => new Api(cluster.nodes.get(label)?.url ?? '');
-    const roomsOf = async (label: Label): Promise<string[]> =>
-      (await api(label).request('GET', '/room')).body.data.map(({ id }: { id: string }) => id);
-    const ownerOf = async (room: string): Promise<Label | undefined> => {
-      for (const label of LABELS) if ((await roomsOf(label)).includes(room)) return label;
-      return undefined;
-    };
-
-    /** The recipe of the guide: drain, let the load balancer notice, stop (which moves the rooms), start. */
-    async function restart(label: Label): Promise<void> {
-      const node = cluster.nodes.get(label) as BloomNode;
-      const rooms = await roomsOf(label);
-      await api(label).request('POST', '/node/drain');
-      await until('the load balancer leaves it out', async () => !(await cluster.standing()).includes(label));
-      note(`${label} drains, the load balancer leaves it out`);
-      await node.stop(90_000);
-      note(`${label} has moved ${rooms.length} rooms and ended`);
-      const env = { ...settings(label, cluster.trio.mapperPort), ...cluster.envs.get(label) };
-      cluster.nodes.set(label, await startNode({ env }));
-      await until(
-        'the cluster is complete',
-        async () => (await api(label).request('GET', '/cluster')).body.data.nodes.length === 3,
-      );
-      await until('the load balancer uses it again', async () => (await cluster.standing()).includes(label));
-      note(`${label} is back, the load balancer uses it`);
-    }
-
     test(
       'ends no call and reports nothing about people who stay',
       async () => {
@@ -92,14 +64,14 @@ browserSuite(
 
         const pauses: number[] = [];
         for (let round = 0; round < ROUNDS; round += 1) {
-          const owner = (await ownerOf(call)) ?? 'a';
+          const owner = (await cluster.ownerOf(call)) ?? 'a';
           for (const label of nightly ? LABELS : [owner]) {
-            const isMoved = (await ownerOf(call)) === label;
+            const isMoved = (await cluster.ownerOf(call)) === label;
             for (const { page } of [ann, bob]) await page.evaluate(() => window.application.resetPauses());
-            await restart(label);
+            await cluster.restart(label, note);
             if (!isMoved) continue;
             await Promise.all([bob.sees(playing('red')), ann.sees(playing('blue'))]);
-            for (const person of [ann, bob]) pauses.push(await person.standstill());
+            for (const person of [ann, bob]) pauses.push(await person.longestPause());
             note(`the pictures of the call stood still for ${pauses.slice(-2).map(Math.round).join(' and ')} ms`);
           }
         }

@@ -1,8 +1,7 @@
 // Kills the node of a call: the call goes on at its standby (docs/guide/cluster.md, "Standbys").
 import { expect, test } from '@jest/globals';
-import { LABELS, type Label } from '../bloomctl/trio.js';
+import type { Label } from '../bloomctl/trio.js';
 import { Person, playing } from '../client/person.js';
-import { Api } from '../harness/api.js';
 import type { BloomNode } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
 import { browserSuite } from '../harness/stage.js';
@@ -20,17 +19,6 @@ async function clusterWithStandbys(): Promise<BloomNode> {
 }
 
 browserSuite('A cluster with standbys', { needs: ['haproxy'], node: clusterWithStandbys }, (stage) => {
-  const living = (): Label[] => LABELS.filter((label) => cluster.nodes.has(label));
-  const api = (label: Label): Api => new Api(cluster.nodes.get(label)?.url ?? '');
-
-  async function ownerOf(room: string): Promise<Label | undefined> {
-    for (const label of living()) {
-      const { body } = await api(label).request('GET', '/room');
-      if (body.data.some(({ id }: { id: string }) => id === room)) return label;
-    }
-    return undefined;
-  }
-
   test('keeps a call whose node is killed, and reports nothing about the people who come back', async () => {
     const receiver = await receiveWebhooksAt('127.0.0.1');
     const room = await stage.api.createRoom({ webhookUrl: receiver.url });
@@ -47,9 +35,9 @@ browserSuite('A cluster with standbys', { needs: ['haproxy'], node: clusterWithS
     const heardOf = (type: RegExp): string[] => receiver.heard.filter((line) => type.test(line));
     await until('the backend knows all of them', () => heardOf(/^peerMetadataUpdated/).length === 3);
     await until('the backend knows their tracks', () => heardOf(/^trackAdded/).length === 2);
-    const owner = (await ownerOf(room)) as Label;
+    const owner = (await cluster.ownerOf(room)) as Label;
     const explained = await until('the room has a standby', async () => {
-      const { body } = await api(owner).request('GET', `/cluster/placement?room=${room}`);
+      const { body } = await cluster.api(owner).request('GET', `/cluster/placement?room=${room}`);
       return body.data?.policy === 'standby' && body.data;
     });
     const before = [...receiver.heard];
@@ -59,7 +47,7 @@ browserSuite('A cluster with standbys', { needs: ['haproxy'], node: clusterWithS
     await cluster.nodes.get(owner)?.kill();
     cluster.nodes.delete(owner);
     const standby = (explained.chosen as string).split('@')[0] as Label;
-    await until('the standby runs the room', async () => (await ownerOf(room)) === standby);
+    await until('the standby runs the room', async () => (await cluster.ownerOf(room)) === standby);
     promise('kill -9 of the owner until the standby lists the room', performance.now() - killed, 5_000);
 
     await Promise.all([bob.sees(playing('red'), 20_000), ann.sees(playing('blue'), 20_000)]);
@@ -71,8 +59,8 @@ browserSuite('A cluster with standbys', { needs: ['haproxy'], node: clusterWithS
       );
     await until('the visitor is back', () => visitor.isThere && visitor.closed.length > 0);
     promise('kill -9 of the owner until a visitor is back', performance.now() - killed, 10_000);
-    for (const label of living())
-      expect((await api(label).request('GET', `/room/${room}`)).body.data.peers).toHaveLength(3);
+    for (const label of cluster.nodes.keys())
+      expect((await cluster.api(label).request('GET', `/room/${room}`)).body.data.peers).toHaveLength(3);
     expect(cluster.nodes.get(standby)?.log()).toMatch(/room\.taken_over/);
 
     // Longer than people have to come back.

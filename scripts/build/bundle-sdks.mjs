@@ -13,11 +13,15 @@ const browser = { entry: 'index.js', format: 'esm', platform: 'browser', target:
 const node = { entry: 'index.js', format: 'esm', platform: 'node', target: 'node20' };
 /** The kit must share the page's only copy of the hooks: a second copy would create a second React context. */
 const kit = { ...browser, entry: 'kit/index.js', plugins: [outside('../index.js', '@bloom/react')] };
+/** Parts of the client that are loaded when a call needs them. A CommonJS bundle loads them too, since `import()` can. */
+const later = ['measurement.js', 'moving.js'];
+const client = { ...browser, plugins: later.map((file) => outside(`./${file}`, `./${file}`)) };
 const encryption = { ...browser, entry: 'encryption/index.js', define: () => ({ WORKER_SOURCE: workerSource() }) };
 const sdks = {
   client: {
-    'index.js': browser,
-    'index.cjs': { ...browser, format: 'cjs' },
+    'index.js': client,
+    'index.cjs': { ...client, format: 'cjs' },
+    ...Object.fromEntries(later.map((file) => [file, { ...browser, entry: file }])),
     'encryption-worker.js': { ...browser, entry: 'encryption/worker.js', format: 'iife', minify: true },
     'encryption.js': encryption,
     'encryption.cjs': { ...encryption, format: 'cjs' },
@@ -93,7 +97,7 @@ function outside(module, name) {
   return {
     name: `${module} from ${name}`,
     setup: ({ onResolve }) =>
-      onResolve({ filter: /^\.\./ }, ({ path }) => (path === module ? { path: name, external: true } : undefined)),
+      onResolve({ filter: /^\.\.?\// }, ({ path }) => (path === module ? { path: name, external: true } : undefined)),
   };
 }
 

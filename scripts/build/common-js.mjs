@@ -3,7 +3,7 @@ import { compileFunction } from 'node:vm';
 
 const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname'];
 /** What only esbuild's own format can express, or renames. */
-const SPECIAL = /^import |^(?:\w+ )+(?:exports|require|module)\b/m;
+const SPECIAL = /^import[ {*]|^(?:\w+ )+(?:exports|require|module)\b/m;
 
 /**
  * Returns an ES module that esbuild has bundled as CommonJS; undefined if only esbuild's own format can express it:

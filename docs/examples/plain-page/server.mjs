@@ -9,6 +9,8 @@ const { room } = await bloom.createRoom();
 
 const page = readFileSync(new URL('index.html', import.meta.url));
 const script = readFileSync(new URL(import.meta.resolve('@bloom/client')));
+// Loaded by the client when its room moves to another node.
+const moving = readFileSync(new URL('moving.js', import.meta.resolve('@bloom/client')));
 
 async function seat() {
   const { token, websocketUrl } = await bloom.addPeer(room.id);
@@ -19,6 +21,7 @@ const server = createServer(async (request, response) => {
   try {
     if (request.url === '/seat') response.setHeader('content-type', 'application/json').end(await seat());
     else if (request.url === '/client.js') response.setHeader('content-type', 'text/javascript').end(script);
+    else if (request.url === '/moving.js') response.setHeader('content-type', 'text/javascript').end(moving);
     else response.setHeader('content-type', 'text/html').end(page);
   } catch (error) {
     response.writeHead(500).end(error.message);

@@ -14,9 +14,6 @@ export interface ReconnectOptions {
   readonly maxSeats?: number;
 }
 
-export const DEFAULT_MAX_SEATS = 20;
-/** A seat held for this long was good, whatever ends it. */
-export const SETTLED_MS = 10_000;
 /** A shorter outage is most likely a restart or a network change, and a person is waiting for it to end. */
 const YOUNG_OUTAGE_MS = 30_000;
 const YOUNG_MAX_DELAY_MS = 2_000;

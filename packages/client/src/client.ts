@@ -1,11 +1,13 @@
-import { DEFAULT_MAX_SEATS, reconnectDelayMs, SETTLED_MS } from './backoff.js';
+import { reconnectDelayMs } from './backoff.js';
 import type { ClientEvents, ClientState, ConnectOptions, Seat } from './client-types.js';
 import { MediaConnection } from './connection.js';
 import { Conversations, type SendOptions } from './data.js';
 import { Emitter } from './emitter.js';
-import { errorOfClose, isRefusal, mustBeSendable, noData, RoomClientError, TOO_BIG } from './errors.js';
+import { errorOfClose, mustBeSendable, noData, RoomClientError, TOO_BIG, unreachable } from './errors.js';
+import * as limits from './limits.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
 import { IDLE, type MediaState } from './media-state.js';
+import type { CallMedia, CallSession, CallSocket } from './moving.js';
 import { Playback } from './playback.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
 import { encodeCustom, encodeEvent, FEATURES, type Permissions, type Received, type Variant } from './signaling.js';
@@ -13,15 +15,6 @@ import { PeerSocket } from './socket.js';
 import { readStats, type CallStats } from './stats.js';
 import { Viewing } from './viewing.js';
 import { watchForWakeUp } from './wake-up.js';
-
-/** Time limit for the answer to a request that proves that the server is alive. */
-const PROBE_MS = 3_000;
-/** The same limit after sleep or a network change, when the socket is most likely dead. */
-const SUSPECT_PROBE_MS = 1_500;
-/** A server that has not noticed the old connection's death refuses the new one for this long. */
-const STALE_SESSION_MS = 15_000;
-/** A node that does not answer for this long counts as gone, so that the client asks for a seat on another node. */
-const UNREACHABLE_MS = 3_000;
 
 /**
  * One participant in one room. `PeerMetadata` and `TrackMetadata` are the types that the page expects of the others'
@@ -52,8 +45,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   #features: readonly string[] = [];
   #selfId = '';
   #localTracks: readonly LocalTrack[] = [];
-  #socket: PeerSocket | undefined;
-  #media: MediaConnection | undefined;
+  #socket: CallSocket | undefined;
+  #media: CallMedia | undefined;
   #mediaState: MediaState = IDLE;
   #permissions: Permissions | null = null;
   #attempt = 0;
@@ -113,10 +106,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     this.#refusals = 0;
     this.#everConnected = false;
     this.#stopWatching = watchForWakeUp({
-      suspect: () => this.#probe(SUSPECT_PROBE_MS),
-      shown: () => {
-        if (this.#state === 'reconnecting') this.#probe();
-      },
+      suspect: () => this.#probe(limits.SUSPECT_PROBE_MS),
+      shown: () => this.#state === 'reconnecting' && this.#probe(),
     });
     this.#setState('connecting');
     return new Promise((resolve, reject) => {
@@ -156,9 +147,9 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     });
     this.#setLocalTracks([...this.#localTracks, track]);
     if (this.#state === 'connected') {
-      await this.#media?.publish(track).catch((error: unknown) => {
+      await this.#media?.publish(track).catch((error: RoomClientError) => {
         // A lost connection is not a refusal: the track is published on the next one.
-        if (!this.#localTracks.includes(track) || isRefusal(error)) throw error;
+        if (!this.#localTracks.includes(track) || error.code === 'PUBLISH_REFUSED') throw error;
       });
     }
     return track;
@@ -217,8 +208,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   /** Returns the counters of each track sent or received. */
   async stats(): Promise<CallStats> {
     const media = this.#media;
-    if (media === undefined) return { roundTripMs: null, tracks: [] };
-    return readStats(await media.stats, (mid) => media.trackOf(mid));
+    return readStats(await media?.stats, (mid) => media?.trackOf(mid));
   }
 
   #open(): void {
@@ -227,7 +217,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     } catch (error) {
       // No server was contacted: the address is malformed or forbidden, or the browser is out of WebRTC connections.
       const reason = error instanceof Error ? error.message : String(error);
-      this.#end(new RoomClientError('UNREACHABLE', `the browser opens no connection to ${this.#seat.url}: ${reason}`));
+      this.#end(unreachable(`the browser opens no connection to ${this.#seat.url}: ${reason}`));
     }
   }
 
@@ -257,6 +247,23 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     );
   }
 
+  /** Follows the room to another node. The code for that is loaded when it is needed. */
+  #follow(url = this.#seat.url): void {
+    const call = {
+      session: [this.#socket as PeerSocket, this.#media as MediaConnection, this.#features] as const,
+      remote: this.#remote,
+      conversations: this.#conversations,
+      viewing: this.#viewing,
+      options: () => ({ ...this.#options, ...this.#seat, url, metadata: this.#metadata }),
+      localTracks: () => this.#localTracks,
+      use: (...session: CallSession) => void ([this.#socket, this.#media, this.#features] = session),
+      apply: (changes: readonly RemoteChange[]) => this.#apply(changes),
+    };
+    // Without it, the server ends the connection soon, and the client reconnects.
+    const loaded = import('./moving.js').then(({ follow }) => this.#socket === call.session[0] && follow(call));
+    loaded.catch(() => undefined);
+  }
+
   #received(message: Received): void {
     clearTimeout(this.#probeTimer);
     this.#probeTimer = undefined;
@@ -269,6 +276,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         return undefined;
       case 'candidate':
         return this.#media?.candidate(message.data);
+      case 'roomMoved':
+        return this.#follow(message.data.url);
       case 'bandwidthEstimation':
         return this.emit('bandwidth', message.data.estimation);
       case 'permissions':
@@ -277,14 +286,13 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         return this.emit('permissionsChanged', message.data);
       case 'roomMessage':
         return this.emit('message', message.data.topic, message.data.data);
-      case 'dataChannelClosed': {
-        const { label, reason } = message.data;
-        this.#conversations.closed(label, reason);
-        return this.emit('dataClosed', label, reason);
-      }
+      case 'dataChannelClosed':
+        this.#conversations.closed(message.data.label, message.data.reason);
+        return this.emit('dataClosed', message.data.label, message.data.reason);
       case 'trackMutedByServer':
+        return this.#localTracks.find(({ id }) => id === message.data.trackId)?.setMutedByServer(message.data.muted);
       case 'fallbackWanted':
-        return this.#localTracks.find(({ id }) => id === message.data.trackId)?.take(message);
+        return this.#media?.fallbackWanted(message.data);
       case 'connected': {
         const { id, features = [] } = message.data;
         this.#features = features;
@@ -316,21 +324,22 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   }
 
   #closed(code: number, reason: string): void {
-    const settled = Date.now() - this.#connectedAt >= SETTLED_MS;
+    const settled = Date.now() - this.#connectedAt >= limits.SETTLED_MS;
     if (this.#state === 'connected' && settled) this.#refusals = 0;
     const error = errorOfClose(code, reason, this.#everConnected);
     if (error !== undefined && code === TOO_BIG) return this.#end(error);
     // The server may not have noticed yet that the previous connection is dead.
-    const stale = error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < STALE_SESSION_MS;
+    const stale =
+      error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < limits.STALE_SESSION_MS;
     if (error !== undefined && !stale) return this.#seatLost(error);
     if (!this.#everConnected) {
-      return this.#end(new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url}; is the server up?`));
+      return this.#end(unreachable(`no answer from ${this.#seat.url}; is the server up?`));
     }
-    if (!stale && this.#outageMs >= UNREACHABLE_MS && this.#options?.renew !== undefined) {
-      this.#lost = new RoomClientError('UNREACHABLE', `no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
+    if (!stale && this.#outageMs >= limits.UNREACHABLE_MS && this.#options?.renew !== undefined) {
+      this.#lost = unreachable(`no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
     }
     if (this.#state !== 'connected' || settled) return this.#reconnect();
-    return this.#refusedAgain(new RoomClientError('UNREACHABLE', 'the connection kept failing right after it opened'));
+    return this.#refusedAgain(unreachable('connections keep failing'));
   }
 
   #seatLost(reason: RoomClientError): void {
@@ -341,7 +350,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
 
   /** Counts a seat or connection that did not last as a failed attempt. After too many of them, ends the call. */
   #refusedAgain(reason: RoomClientError): void {
-    const { maxSeats = DEFAULT_MAX_SEATS } = this.#options?.reconnect ?? {};
+    const { maxSeats = limits.DEFAULT_MAX_SEATS } = this.#options?.reconnect ?? {};
     if (this.#refusals >= maxSeats) return this.#end(reason);
     this.#attempt = this.#refusals;
     this.#refusals += 1;
@@ -354,9 +363,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     const outageMs = this.#refusals > 1 && this.#state === 'connected' ? Infinity : this.#outageMs;
     const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs });
     if (delayMs === undefined) {
-      return this.#end(
-        new RoomClientError('UNREACHABLE', `the connection was lost and ${this.#attempt} attempts failed`),
-      );
+      return this.#end(unreachable(`no answer from ${this.#seat.url} in ${this.#attempt} attempts`));
     }
     this.#attempt += 1;
     if (this.#state !== 'reconnecting') this.#beginOutage();
@@ -370,7 +377,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     const { maxOutageMs } = this.#options?.reconnect ?? {};
     if (maxOutageMs === undefined) return;
     // Its own timer also ends the wait for an answer.
-    const lost = new RoomClientError('UNREACHABLE', `the connection was lost for ${maxOutageMs / 1_000} s`);
+    const lost = unreachable(`the connection was lost for ${maxOutageMs / 1_000} s`);
     this.#outageTimer = setTimeout(() => this.#end(lost), maxOutageMs);
   }
 
@@ -403,7 +410,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   }
 
   /** Tests whether the server is alive: requests a new path, and treats a missing answer as a dead socket. */
-  #probe(answerMs = PROBE_MS): void {
+  #probe(answerMs = limits.PROBE_MS): void {
     if (this.#state === 'reconnecting') {
       // A refused seat is being renewed, or will be after the pause.
       if (this.#lost !== undefined && this.#lost.code !== 'UNREACHABLE') return undefined;
@@ -433,13 +440,9 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
 
   #apply(changes: readonly RemoteChange[]): void {
     for (const change of changes) {
-      if ('peer' in change) {
-        this.emit(change.type, change.peer as RemotePeer<PeerMetadata, TrackMetadata>);
-        continue;
-      }
-      const { type, track } = change;
-      if (type === 'trackRemoved') this.#viewing.forget(track.id);
-      this.emit(type, track as RemoteTrack<TrackMetadata>);
+      if (change.type === 'trackRemoved') this.#viewing.forget(change.track.id);
+      if ('peer' in change) this.emit(change.type, change.peer as RemotePeer<PeerMetadata, TrackMetadata>);
+      else this.emit(change.type, change.track as RemoteTrack<TrackMetadata>);
     }
     if (changes.length > 0) this.emit('changed');
   }
@@ -455,7 +458,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     clearTimeout(this.#retryTimer);
     clearTimeout(this.#outageTimer);
     this.#closeSession();
-    this.#conversations.clear(new RoomClientError('LEFT', `the call ended before it was sent: ${reason.message}`));
+    this.#conversations.clear(new RoomClientError('LEFT', `not sent: ${reason.message}`));
     this.#started?.reject(reason);
     this.#started = undefined;
     this.#state = 'ended';

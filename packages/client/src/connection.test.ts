@@ -6,7 +6,7 @@ class FakeConnection extends EventTarget {
   static last: FakeConnection;
   signalingState = 'stable';
   localDescription: { sdp: string } | undefined;
-  readonly transceivers: { extensions: unknown }[] = [];
+  readonly transceivers: { extensions: unknown; asked: unknown[] }[] = [];
   #isClosed = false;
   constructor() {
     super();
@@ -20,7 +20,12 @@ class FakeConnection extends EventTarget {
       mid: String(this.transceivers.length),
       direction: 'sendonly',
       currentDirection: null,
-      sender: {},
+      sender: {
+        getParameters: () => ({ encodings: [{ active: false }, { active: false }] }),
+        setParameters: async ({ encodings }: RTCRtpSendParameters) =>
+          void transceiver.asked.push(encodings.map(({ active }) => active)),
+      },
+      asked: [] as unknown[],
       receiver: { track: { kind: 'video' } },
       extensions: ['urn:mid', 'https://x/av1-rtp-spec/'].map((uri) => ({ uri, direction: 'stopped' })),
       getHeaderExtensionsToNegotiate: () => structuredClone(transceiver.extensions),
@@ -56,16 +61,18 @@ interface Offer {
   fallbacks: object;
 }
 
-/** Returns a connection, the metadata of the tracks in its offers, and the metadata of the tracks refused. */
+/** Returns a connection, the metadata and the ids of the tracks in its offers, and the metadata of the tracks refused. */
 async function connect(features: readonly string[] = []) {
   const { MediaConnection } = await import('./connection.js');
   const offered: unknown[] = [];
+  const ids: string[] = [];
   const fallbacks: object[] = [];
   const refused: unknown[] = [];
   const hooks = {
     send: (type: string, data: Offer) => {
       if (type !== 'sdpOffer') return;
       offered.push(...Object.values(data.trackIdToTrackMetadata));
+      ids.push(...Object.keys(data.trackIdToTrackMetadata));
       fallbacks.push(data.fallbacks);
     },
     received() {},
@@ -75,7 +82,7 @@ async function connect(features: readonly string[] = []) {
   };
   const media = new MediaConnection(hooks as never, () => ({ selfId: 'ann', features }));
 
-  return { media, offered, fallbacks, refused };
+  return { media, offered, ids, fallbacks, refused };
 }
 
 interface TrackParts {
@@ -156,4 +163,31 @@ test.each([
   await settled();
   expect(FakeConnection.last.transceivers).toHaveLength(lines);
   expect(fallbacks).toEqual([lines === 2 ? { '1': expect.stringContaining('ann:') } : {}]);
+});
+
+test.each([
+  [
+    'is sent while the server wants it',
+    ['fallback'],
+    [
+      [],
+      [
+        [true, true],
+        [false, false],
+      ],
+    ],
+  ],
+  ['does not exist with a server that does not know it', [], [[]]],
+])('the second encoding of a track %s', async (_does, features, asked) => {
+  const { media, ids } = await connect(features);
+  media.publish(track('video', { codecs: ['vp9', 'vp8'] })).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await settled();
+  for (const [trackId, wanted] of [
+    [ids[0], true],
+    [ids[0], false],
+    ['bob:1', true],
+  ] as const)
+    media.fallbackWanted({ trackId: trackId ?? '', wanted });
+  expect(FakeConnection.last.transceivers.map((one) => one.asked)).toEqual(asked);
 });

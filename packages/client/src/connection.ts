@@ -4,7 +4,7 @@ import { type LocalTrack, preferCodec, requestCodec } from './local-track.js';
 import { IDLE, type MediaState, pathOf, problemOf, REASONS } from './media-state.js';
 import { PathWatch } from './path-watch.js';
 import type { Unavailable } from './remote.js';
-import type { OfferData, TurnServer } from './signaling.js';
+import type { FallbackWanted, OfferData, TurnServer } from './signaling.js';
 
 export interface ConnectionHooks {
   /** Sends a media engine event. */
@@ -51,7 +51,7 @@ const CONFIGURATION: RTCConfiguration = { bundlePolicy: 'max-bundle' };
  * is created early, so that its certificate is ready for the first offer.
  */
 export class MediaConnection {
-  readonly #hooks: ConnectionHooks;
+  hooks: ConnectionHooks;
   readonly #session: () => Session;
   readonly #encryption: FrameEncryption | undefined;
   readonly #connection: RTCPeerConnection;
@@ -66,23 +66,23 @@ export class MediaConnection {
   #closed = false;
   #relayErrors = 0;
   readonly #path = new PathWatch({
-    changed: (state) => this.#hooks.mediaChanged(state),
-    restart: () => this.#hooks.lost(),
+    changed: (state) => this.hooks.mediaChanged(state),
+    restart: () => this.hooks.lost(),
     explain: (state) => this.#explain(state),
   });
 
   constructor(hooks: ConnectionHooks, session: () => Session, encryption?: FrameEncryption) {
-    this.#hooks = hooks;
+    this.hooks = hooks;
     this.#session = session;
     this.#encryption = encryption;
     const report: Parameters<FrameEncryption['open']>[1] = (mid, problem) =>
-      hooks.undecodable(this.#midToTrackId[mid] ?? '', problem);
+      this.hooks.undecodable(this.#midToTrackId[mid] ?? '', problem);
     this.#connection = encryption?.open(CONFIGURATION, report) ?? new RTCPeerConnection(CONFIGURATION);
     this.#connection.addEventListener('track', ({ transceiver, track }) => {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
-      if (trackId !== undefined) this.#hooks.received(trackId, track);
+      if (trackId !== undefined) this.hooks.received(trackId, track);
     });
-    this.#connection.addEventListener('datachannel', ({ channel }) => this.#hooks.channelOpened(channel));
+    this.#connection.addEventListener('datachannel', ({ channel }) => this.hooks.channelOpened(channel));
     this.#connection.addEventListener('connectionstatechange', () =>
       this.#path.connectionChanged(this.#connection.connectionState),
     );
@@ -116,7 +116,7 @@ export class MediaConnection {
     if (publication === undefined) return;
     this.#publications.delete(track);
     publication.reject(left());
-    track.unbind();
+    track.unbind(publication.transceivers);
     for (const { sender } of publication.transceivers) this.#connection.removeTrack(sender);
     this.#request();
   }
@@ -127,10 +127,7 @@ export class MediaConnection {
    */
   openChannel(label: string, options: RTCDataChannelInit): RTCDataChannel {
     if (this.#connection.sctp?.state === 'closed') {
-      throw new RoomClientError(
-        'DATA_REFUSED',
-        'the data channels of this connection have ended; the next one has them again',
-      );
+      throw new RoomClientError('DATA_REFUSED', 'its data channels have ended');
     }
     const channel = this.#connection.createDataChannel(label, options);
     if (!this.#hasChannels) this.#request();
@@ -163,11 +160,24 @@ export class MediaConnection {
     this.#enqueue(() => this.#connection.addIceCandidate(candidate));
   }
 
+  /** Sends the second encoding of a track, or no longer. */
+  fallbackWanted({ trackId, wanted }: FallbackWanted): void {
+    for (const { id, transceivers } of this.#publications.values()) {
+      for (const { sender } of id === trackId ? transceivers.slice(1) : []) {
+        const parameters = sender.getParameters();
+        for (const encoding of parameters.encodings) encoding.active = wanted;
+        // A connection that closes meanwhile refuses them.
+        sender.setParameters(parameters).catch(() => undefined);
+      }
+    }
+  }
+
   close(): void {
     this.#closed = true;
     this.#path.close();
-    for (const { track, reject } of [...this.#waiting, ...this.#publications.values()]) {
-      track.unbind();
+    for (const { reject } of this.#waiting) reject(left());
+    for (const { track, transceivers, reject } of this.#publications.values()) {
+      track.unbind(transceivers);
       reject(left());
     }
     this.#connection.close();
@@ -182,7 +192,7 @@ export class MediaConnection {
   #request(): void {
     if (this.#requested) return;
     this.#requested = true;
-    this.#hooks.send('renegotiateTracks');
+    this.hooks.send('renegotiateTracks');
   }
 
   async #offer({ tracksTypes, integratedTurnServers }: OfferData): Promise<void> {
@@ -220,14 +230,17 @@ export class MediaConnection {
     this.#restart = false;
     await connection.setLocalDescription(await connection.createOffer({ iceRestart }));
     const published = [...this.#publications.values()];
-    this.#hooks.send('sdpOffer', {
+    /** Returns the track ids by the m-lines of their first or second encodings. */
+    const tracksOf = (place: number): object =>
+      Object.fromEntries(
+        published.flatMap(({ id, transceivers }) => transceivers.slice(place, place + 1).map(({ mid }) => [mid, id])),
+      );
+    this.hooks.send('sdpOffer', {
       sdpOffer: { type: 'offer', sdp: connection.localDescription?.sdp },
       trackIdToTrackMetadata: Object.fromEntries(published.map(({ id, track }) => [id, track.metadata])),
       trackIdToTrackBitrates: Object.fromEntries(published.map(({ id, track }) => [id, track.bitratesBps])),
-      midToTrackId: Object.fromEntries(published.map(({ id, transceivers }) => [transceivers[0]!.mid, id])),
-      fallbacks: Object.fromEntries(
-        published.flatMap(({ id, transceivers }) => transceivers.slice(1).map(({ mid }) => [mid, id])),
-      ),
+      midToTrackId: tracksOf(0),
+      fallbacks: tracksOf(1),
       encrypted: this.#encryption !== undefined,
     });
   }
@@ -237,7 +250,8 @@ export class MediaConnection {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       const { track } = next;
       const { selfId, features } = this.#session();
-      const id = `${selfId}:${uniqueName()}`;
+      // A second connection publishes it under the same id.
+      const id = track.id ?? `${selfId}:${uniqueName()}`;
       const codecs = track.codecs.slice(0, features.includes('fallback') ? 2 : 1);
       let transceivers;
       try {
@@ -259,13 +273,13 @@ export class MediaConnection {
 
   #refuse({ track, reject }: Deferred, message: string): void {
     reject(new RoomClientError('PUBLISH_REFUSED', message));
-    this.#hooks.refused(track);
+    this.hooks.refused(track);
   }
 
   #settle(publication: Publication): void {
     const { track, transceivers, accepted, resolve } = publication;
     if (transceivers[0]!.currentDirection !== 'sendonly') {
-      const message = `the server accepts no ${track.kind} from this peer, or not with the codecs of this browser or simulcast`;
+      const message = `the server accepts no ${track.kind} from this peer, or not with its codecs or simulcast`;
       return this.#refuse(publication, message);
     }
     if (accepted) return undefined;
@@ -312,7 +326,7 @@ function uniqueName(): string {
 }
 
 function left(): RoomClientError {
-  return new RoomClientError('LEFT', 'the track was unpublished, or the connection closed, before the server answered');
+  return new RoomClientError('LEFT', 'unpublished or disconnected before the answer');
 }
 
 /** Missing in the types, and in browsers other than Chromium. */

@@ -164,9 +164,9 @@ test.each([
   ['a message that is too large', { label: 'chat', data: 'ü'.repeat(40_000), to: [] }, '80000 bytes'],
   ['a receiver that is no peer', { label: 'chat', data: 'x', to: ['Bjørn'] }, 'Bjørn'],
   ['too many receivers', { label: 'chat', data: 'x', to: Array<string>(128).fill('a') }, '128 receivers'],
-  ['no label', { label: '', data: 'x', to: [] }, '"" is not a valid label'],
-  ['a label that is too long', { label: 'ü'.repeat(33), data: 'x', to: [] }, 'is not a valid label'],
-  ['the label of the backend', { label: 'roomMessage', data: 'x', to: [] }, 'is not a valid label'],
+  ['no label', { label: '', data: 'x', to: [] }, '"" is not a label'],
+  ['a label that is too long', { label: 'ü'.repeat(33), data: 'x', to: [] }, 'is not a label'],
+  ['the label of the backend', { label: 'roomMessage', data: 'x', to: [] }, 'is not a label'],
 ])('refuses %s with an explanation', async (_what, { label, data, to }, words) => {
   await expect(conversations.send(label, data, { to })).rejects.toMatchObject({
     code: 'DATA_REFUSED',

@@ -26,7 +26,7 @@ export interface DataHost {
    * Opens a channel on the current connection; undefined if there is none or the server has no data channels.
    * @throws RoomClientError DATA_REFUSED when the connection can have no more channels
    */
-  open(label: string, options: RTCDataChannelInit): RTCDataChannel | undefined;
+  readonly open: (label: string, options: RTCDataChannelInit) => RTCDataChannel | undefined;
   received(message: DataMessage): void;
 }
 
@@ -103,8 +103,7 @@ class Conversation {
       const next = this.#waiting.shift();
       if (next === undefined) return;
       // The two overloads of `send` do not accept a union.
-      if (typeof next.frame === 'string') channel.send(next.frame);
-      else if (next.frame !== undefined) channel.send(next.frame);
+      if (next.frame !== undefined) channel.send(next.frame as string);
       next.resolve();
     }
   }
@@ -113,7 +112,8 @@ class Conversation {
 /** The conversations of one client. */
 export class Conversations {
   readonly #host: DataHost;
-  readonly #byLabel = new Map<string, Conversation>();
+  /** Read by moving.ts, which continues them on another connection. */
+  readonly byLabel = new Map<string, Conversation>();
 
   constructor(host: DataHost) {
     this.#host = host;
@@ -139,37 +139,37 @@ export class Conversations {
   }
 
   /** Moves all conversations to a new connection. */
-  connected(): void {
-    for (const [label, conversation] of this.#byLabel) conversation.use(this.#host.open(label, conversation.options));
+  connected(open = this.#host.open): void {
+    for (const [label, conversation] of this.byLabel) conversation.use(open(label, conversation.options));
   }
 
   /** Keeps waiting messages for the next connection. */
   disconnected(): void {
-    for (const conversation of this.#byLabel.values()) conversation.use(undefined);
+    for (const conversation of this.byLabel.values()) conversation.use(undefined);
   }
 
   /** Handles a conversation that the server closed because of a limit. The next message reopens it. */
   closed(label: string, reason: string): void {
-    this.#byLabel.get(label)?.close(refused(`the server closed the channel ${label}: ${reason}`));
-    this.#byLabel.delete(label);
+    this.byLabel.get(label)?.close(refused(`the server closed the channel ${label}: ${reason}`));
+    this.byLabel.delete(label);
   }
 
   clear(error: RoomClientError): void {
-    for (const conversation of this.#byLabel.values()) conversation.close(error);
-    this.#byLabel.clear();
+    for (const conversation of this.byLabel.values()) conversation.close(error);
+    this.byLabel.clear();
   }
 
   #conversation(label: string, reliable: boolean): Conversation {
-    const known = this.#byLabel.get(label);
+    const known = this.byLabel.get(label);
     if (known?.isClosed === true) known.use(this.#host.open(label, known.options));
     if (known !== undefined) return known;
     const bytes = new TextEncoder().encode(label).length;
     if (label === RESERVED || bytes === 0 || bytes > MAX_LABEL_BYTES) {
-      throw refused(`"${label}" is not a valid label: 1 to ${MAX_LABEL_BYTES} bytes, and not ${RESERVED}`);
+      throw refused(`"${label}" is not a label of 1 to ${MAX_LABEL_BYTES} bytes, or is ${RESERVED}`);
     }
     const conversation = new Conversation(reliable ? { ordered: true } : { ordered: false, maxRetransmits: 0 });
     conversation.use(this.#host.open(label, conversation.options));
-    this.#byLabel.set(label, conversation);
+    this.byLabel.set(label, conversation);
     return conversation;
   }
 }
@@ -179,7 +179,7 @@ export class Conversations {
  * @throws RoomClientError DATA_REFUSED when the server would not accept it
  */
 export function encodeData(data: string | Uint8Array, to: readonly string[]): string | Bytes {
-  const bytes = typeof data === 'string' ? new TextEncoder().encode(data).length : data.length;
+  const { length: bytes } = typeof data === 'string' ? new TextEncoder().encode(data) : data;
   if (bytes > MAX_BYTES) throw refused(`a message of ${bytes} bytes is too large: at most ${MAX_BYTES}`);
   if (to.length > MAX_RECEIVERS) throw refused(`${to.length} receivers exceed the limit of ${MAX_RECEIVERS}`);
   const wrong = to.find((id) => !PEER_ID.test(id));

@@ -33,8 +33,8 @@ export class RoomClientError extends Error {
   }
 }
 
-export function isRefusal(error: unknown): boolean {
-  return error instanceof RoomClientError && error.code === 'PUBLISH_REFUSED';
+export function unreachable(message: string): RoomClientError {
+  return new RoomClientError('UNREACHABLE', message);
 }
 
 export function noData(): RoomClientError {
@@ -63,7 +63,7 @@ const CODES_AFTER_LOSS: Readonly<Record<string, RoomClientErrorCode>> = {
 const INTERNAL_ERROR = 1011;
 /** Close code of a server that was sent too much. After a reconnection, this client would do the same again. */
 export const TOO_BIG = 1009;
-const TOO_MUCH = 'an offer with all its metadata must be smaller than 1 MiB';
+const TOO_MUCH = 'an offer with its metadata is at most 1 MiB';
 /** Maximum size of a media event that servers accept, less what surrounds its metadata. */
 const MAX_METADATA_BYTES = 1024 * 1024 - 1024;
 
@@ -76,7 +76,7 @@ export function errorOfClose(code: number, reason: string, wasConnected: boolean
   if (known !== undefined) return new RoomClientError(known, `the server closed the connection: ${reason}`);
   // The backend chose the words: removing a peer may include a reason.
   if (code === 1000 && reason !== '') return new RoomClientError('REMOVED', `removed from the room: ${reason}`);
-  if (code === TOO_BIG) return new RoomClientError('FAILED', `${TOO_MUCH}; of each metadata it shows 64 KiB`);
+  if (code === TOO_BIG) return new RoomClientError('FAILED', TOO_MUCH);
   if (code === INTERNAL_ERROR && reason !== 'Internal server error') return new RoomClientError('FAILED', reason);
   return undefined;
 }

@@ -21,14 +21,14 @@ export function encodeFrame(type: 'authRequest' | 'mediaEvent', text: string): B
 
 /** Decodes one frame. Anything but what this version of the server sends is `unknown`. */
 export function decodeFrame(frame: ArrayBuffer): PeerMessage {
-  const content = new Map(readFields(new Uint8Array(frame)));
+  const content = readFields(new Uint8Array(frame));
   const event = content.get(FIELDS.mediaEvent);
   if (event !== undefined) return { type: 'mediaEvent', data: textOf(event) };
   return { type: content.has(FIELDS.authenticated) ? 'authenticated' : 'unknown' };
 }
 
 function textOf(message: Uint8Array): string {
-  const text = new Map(readFields(message)).get(TEXT) ?? new Uint8Array();
+  const text = readFields(message).get(TEXT) ?? new Uint8Array();
   if (typeof TextDecoder === 'function') return new TextDecoder().decode(text);
   // Older React Native engines have only a `TextEncoder`.
   return decodeURIComponent(Array.from(text, (byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));
@@ -46,8 +46,8 @@ function field(number: number, value: Uint8Array): Bytes {
 }
 
 /** Returns the length-delimited fields by number, up to the first field of another kind. */
-function readFields(bytes: Uint8Array): [number: number, value: Uint8Array][] {
-  const fields: [number, Uint8Array][] = [];
+function readFields(bytes: Uint8Array): Map<number, Uint8Array> {
+  const fields = new Map<number, Uint8Array>();
   let at = 0;
   const varint = (): number => {
     let value = 0;
@@ -62,7 +62,7 @@ function readFields(bytes: Uint8Array): [number: number, value: Uint8Array][] {
     const tag = varint();
     const length = varint();
     if ((tag & 7) !== LENGTH_DELIMITED || length > bytes.length - at) break;
-    fields.push([tag >>> 3, bytes.subarray(at, at + length)]);
+    fields.set(tag >>> 3, bytes.subarray(at, at + length));
     at += length;
   }
   return fields;

@@ -15,8 +15,9 @@ export {
 export { RoomClientError, type RoomClientErrorCode } from './errors.js';
 export type { Bytes } from './frame.js';
 export type { LocalTrack, PublishOptions, VideoCodec } from './local-track.js';
+export type { MeasuredClient, PersonStatus, Quality } from './measurement.js';
 export type { MediaPath, MediaProblem, MediaState } from './media-state.js';
-export { watchPeople, type MeasuredClient, type PersonStatus, type Quality } from './people-status.js';
+export { watchPeople } from './people-status.js';
 export type { RemotePeer, RemoteTrack, Unavailable } from './remote.js';
 export type { Permissions, Variant } from './signaling.js';
 export type { CallStats, TrackStats } from './stats.js';

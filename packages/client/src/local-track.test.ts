@@ -130,11 +130,6 @@ describe('a second encoding', () => {
   function fakeSender() {
     const asked: unknown[] = [];
     const sender = {
-      getParameters: () => ({ encodings: [{ active: false }, { active: false }] }),
-      setParameters: (parameters: RTCRtpSendParameters) => {
-        asked.push(parameters.encodings.map(({ active }) => active));
-        return Promise.resolve();
-      },
       replaceTrack: (media: MediaStreamTrack | null) => {
         asked.push(media);
         return Promise.resolve();
@@ -148,21 +143,6 @@ describe('a second encoding', () => {
     expect(JSON.stringify(second({}))).not.toContain('scalabilityMode');
     expect(second({ scalabilityMode: 'L3T3_KEY', maxBitrateBps: 900_000 })).toEqual([
       { maxBitrate: 900_000, active: false },
-    ]);
-  });
-
-  test('is sent while the server wants it', async () => {
-    const [first, other] = [fakeSender(), fakeSender()];
-    const track = trackOf('video', options);
-    await track.bind('ann:1', [first, other]);
-    track.take({ type: 'fallbackWanted', data: { trackId: 'ann:1', wanted: true } });
-    track.take({ type: 'fallbackWanted', data: { trackId: 'ann:1', wanted: false } });
-    expect([first.asked, other.asked]).toEqual([
-      [],
-      [
-        [true, true],
-        [false, false],
-      ],
     ]);
   });
 
@@ -180,14 +160,9 @@ describe('a second encoding', () => {
     ]);
   });
 
-  test('does not exist for sound, with one codec, or in a connection without it', async () => {
+  test('does not exist for sound or with one codec', () => {
     expect(trackOf('video', options).codecs).toHaveLength(2);
     expect(trackOf('audio', options).codecs).toHaveLength(1);
     expect(trackOf('video', { codec: 'vp9' }).codecs).toHaveLength(1);
-    const { asked, sender } = fakeSender();
-    const track = trackOf('video', options);
-    await track.bind('ann:1', [{ sender }]);
-    track.take({ type: 'fallbackWanted', data: { trackId: 'ann:1', wanted: true } });
-    expect(asked).toEqual([]);
   });
 });

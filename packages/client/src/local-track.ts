@@ -1,6 +1,6 @@
 import { mustBeSendable } from './errors.js';
 import { SCALE } from './quality.js';
-import { type EventOfLocalTrack, VARIANTS, type Variant } from './signaling.js';
+import { VARIANTS, type Variant } from './signaling.js';
 
 /** Codecs of video tracks; browsers differ in which ones they have. */
 export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1' | 'h265';
@@ -53,11 +53,13 @@ export interface TrackHost {
   localTrackChanged(): void;
 }
 
+/** Those of a track in one connection: of its first encoding, and of its second one. */
+type Transceivers = readonly Pick<RTCRtpTransceiver, 'sender'>[];
+
 /** The place of a track in one connection. */
 interface Binding {
   readonly id: string;
-  /** The second one sends the second encoding. */
-  readonly senders: readonly RTCRtpSender[];
+  readonly transceivers: Transceivers;
   /** Resolves when the track has left the connection. */
   readonly left: Promise<void>;
   readonly leave: () => void;
@@ -98,7 +100,8 @@ export class LocalTrack {
   #metadata: unknown;
   #muted = false;
   #mutedByServer = false;
-  #binding: Binding | undefined;
+  /** Its places; two while the client follows its room to another node. */
+  #bindings: readonly Binding[] = [];
   /** Mutes and replacements, run one after another. */
   #queue: Promise<void> = Promise.resolve();
 
@@ -117,7 +120,7 @@ export class LocalTrack {
 
   /** The id by which others know the track; undefined while unpublished. A reconnection changes it. */
   get id(): string | undefined {
-    return this.#binding?.id;
+    return this.#bindings.at(-1)?.id;
   }
 
   /** The media being sent; null while a muted track has released its device. */
@@ -237,10 +240,10 @@ export class LocalTrack {
   }
 
   /** @internal Called when the track has its transceivers of the current connection. */
-  async bind(id: string, transceivers: readonly Pick<RTCRtpTransceiver, 'sender'>[]): Promise<void> {
+  async bind(id: string, transceivers: Transceivers): Promise<void> {
     let leave = (): void => undefined;
     const left = new Promise<void>((resolve) => (leave = resolve));
-    this.#binding = { id, senders: transceivers.map(({ sender }) => sender), left, leave };
+    this.#bindings = [...this.#bindings, { id, transceivers, left, leave }];
     if (this.#muted) await this.#give(null);
   }
 
@@ -250,26 +253,16 @@ export class LocalTrack {
   }
 
   /** @internal */
-  unbind(): void {
-    this.#binding?.leave();
-    this.#binding = undefined;
-    this.#mutedByServer = false;
+  unbind(transceivers: Transceivers): void {
+    this.#bindings.find((one) => one.transceivers === transceivers)?.leave();
+    this.#bindings = this.#bindings.filter((one) => one.transceivers !== transceivers);
+    if (this.#bindings.length === 0) this.#mutedByServer = false;
   }
 
-  /** @internal Takes what the server says of the track. */
-  take({ type, data }: EventOfLocalTrack): void {
-    if (type === 'fallbackWanted') return this.#sendFallback(data.wanted);
-    this.#mutedByServer = data.muted;
-    return this.#host.localTrackChanged();
-  }
-
-  #sendFallback(active: boolean): void {
-    const sender = this.#binding?.senders[1];
-    if (sender === undefined) return;
-    const parameters = sender.getParameters();
-    for (const encoding of parameters.encodings) encoding.active = active;
-    // A connection that closes meanwhile refuses them.
-    sender.setParameters(parameters).catch(() => undefined);
+  /** @internal */
+  setMutedByServer(muted: boolean): void {
+    this.#mutedByServer = muted;
+    this.#host.localTrackChanged();
   }
 
   /** Mutes the track when its device is unplugged or forbidden, so that others do not see a frozen picture. */
@@ -279,11 +272,12 @@ export class LocalTrack {
     });
   }
 
-  /** Gives the sender this media. If the connection closes, the promise stays open (WebRTC, "chain an operation"). */
+  /** Gives the senders this media. If a connection closes, its promise stays open (WebRTC, "chain an operation"). */
   async #give(media: MediaStreamTrack | null): Promise<void> {
-    const binding = this.#binding;
-    const given = binding?.senders.map((sender) => sender.replaceTrack(media)) ?? [];
-    await Promise.race([Promise.all(given), binding?.left]);
+    const given = this.#bindings.map(({ transceivers, left }) =>
+      Promise.race([Promise.all(transceivers.map(({ sender }) => sender.replaceTrack(media))), left]),
+    );
+    await Promise.all(given);
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

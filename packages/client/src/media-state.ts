@@ -34,7 +34,7 @@ export const REASONS: Readonly<Record<MediaProblem | 'UNKNOWN', string>> = {
   DTLS_FAILED:
     'The network path works, but the encryption over it does not. Leave the VPN or proxy, or try another network.',
   UNKNOWN:
-    'No packets pass to the server. Try another network without VPN; the log of the server names the address and ports that must be open.',
+    'No packets pass to the server. Try another network without VPN; the log of the server names the ports that must be open.',
 };
 
 /** Returns the path of a connection from its statistics; null if none is selected. */

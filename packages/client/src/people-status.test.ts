@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { IDLE } from './media-state.js';
-import { type MeasuredClient, type PersonStatus, watchPeople } from './people-status.js';
+import type { MeasuredClient, PersonStatus } from './measurement.js';
+import { watchPeople } from './people-status.js';
 import type { RemotePeer, RemoteTrack } from './remote.js';
 import type { CallStats, TrackStats } from './stats.js';
 

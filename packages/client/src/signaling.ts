@@ -15,6 +15,7 @@ export const FEATURES = [
   'trackUnavailable',
   'codecs',
   'fallback',
+  'move',
 ];
 
 /** What a participant may do. */
@@ -58,6 +59,10 @@ export interface OfferData {
 interface OfTrack {
   readonly trackId: string;
 }
+/** Whether somebody needs the second encoding of a published track. */
+export interface FallbackWanted extends OfTrack {
+  readonly wanted: boolean;
+}
 interface OfEndpoint {
   readonly endpointId: string;
 }
@@ -75,18 +80,19 @@ export type ServerEvent =
   | Event<'vadNotification', OfTrack & { status: string }>
   | Event<'bandwidthEstimation', { estimation: number }>
   | Event<'trackMutedByServer', OfTrack & { muted: boolean }>
-  | Event<'fallbackWanted', OfTrack & { wanted: boolean }>
+  | Event<'fallbackWanted', FallbackWanted>
   | Event<'trackMuted', OfTrack & { muted: boolean; by: 'publisher' | 'server' }>
   | Event<'trackStalled', OfTrack & { stalled: boolean }>
   | Event<'trackUnavailable', OfTrack & { reason: 'NO_CODEC' | 'NO_KEY' }>
   | Event<'permissions', Permissions>
   | Event<'roomMessage', { topic: string; data: unknown }>
+  /** `url`: the websocket to use instead of the current one. */
+  | Event<'roomMoved', { url?: string }>
+  | Event<'othersMoved', object>
   | Event<'dataChannelClosed', { label: string; reason: string }>
   | Event<'offerData', OfferData>
   | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>
   | Event<'candidate', { candidate: string; sdpMLineIndex: number }>;
-
-export type EventOfLocalTrack = Extract<ServerEvent, { type: 'trackMutedByServer' | 'fallbackWanted' }>;
 
 interface Event<Type extends string, Data> {
   readonly type: Type;

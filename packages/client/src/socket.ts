@@ -18,10 +18,11 @@ const CONNECTION_LOST = 1006;
 export class PeerSocket {
   readonly #socket: WebSocket;
   #timer: ReturnType<typeof setTimeout>;
-  #hooks: SocketHooks | undefined;
+  /** Undefined once closed. */
+  hooks: SocketHooks | undefined;
 
   constructor(url: string, token: string, hooks: SocketHooks) {
-    this.#hooks = hooks;
+    this.hooks = hooks;
     this.#socket = new WebSocket(absolute(url));
     this.#socket.binaryType = 'arraybuffer';
     this.#timer = setTimeout(() => this.drop(), CONNECT_MS);
@@ -31,9 +32,9 @@ export class PeerSocket {
       // Before any media flows, only this timer notices a lost network.
       clearTimeout(this.#timer);
       const message = decode(data as ArrayBuffer);
-      if (message.type !== 'authenticated') return this.#hooks?.received(message);
-      if (this.#hooks !== undefined) this.#timer = setTimeout(() => this.drop(), JOIN_MS);
-      return this.#hooks?.authenticated();
+      if (message.type !== 'authenticated') return this.hooks?.received(message);
+      if (this.hooks !== undefined) this.#timer = setTimeout(() => this.drop(), JOIN_MS);
+      return this.hooks?.authenticated();
     });
   }
 
@@ -48,14 +49,14 @@ export class PeerSocket {
 
   /** Closes without calling any more hooks. */
   close(): void {
-    this.#hooks = undefined;
+    this.hooks = undefined;
     this.#end(1000, '');
   }
 
   #end(code: number, reason: string): void {
     clearTimeout(this.#timer);
-    const hooks = this.#hooks;
-    this.#hooks = undefined;
+    const hooks = this.hooks;
+    this.hooks = undefined;
     if (this.#socket.readyState <= WebSocket.OPEN) this.#socket.close(1000);
     hooks?.closed(code, reason);
   }

@@ -33,16 +33,15 @@ type Entry = Readonly<Record<string, unknown>>;
  * returns the id of the track on an m-line.
  */
 export function readStats(
-  report: Pick<RTCStatsReport, 'forEach'>,
+  report: Pick<RTCStatsReport, 'forEach'> | undefined,
   trackOf: (mid: string) => string | undefined,
 ): CallStats {
-  const entries: Entry[] = [];
-  report.forEach((entry: Entry) => entries.push(entry));
-  const byId = new Map(entries.map((entry) => [entry['id'], entry]));
+  const byId = new Map<unknown, Entry>();
+  report?.forEach((entry: Entry, id) => byId.set(id, entry));
   const tracks = new Map<string, TrackStats>();
   let roundTripMs: number | null = null;
 
-  for (const entry of entries) {
+  for (const entry of byId.values()) {
     const { type } = entry;
     if (type === 'candidate-pair' && entry['nominated'] === true && entry['state'] === 'succeeded') {
       roundTripMs = number(entry['currentRoundTripTime']) * 1_000;
@@ -75,5 +74,5 @@ export function readStats(
 }
 
 function number(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+  return Number.isFinite(value) ? (value as number) : 0;
 }

@@ -25,7 +25,8 @@ export class Viewing {
   readonly #host: ViewingHost;
   readonly #watched = new Map<string, Set<Watched>>();
   readonly #targets = new Map<string, Variant>();
-  readonly #paused = new Set<string>();
+  /** Ids of tracks that the client has stopped on their way. */
+  readonly paused = new Set<string>();
   readonly #hiding = new Map<string, ReturnType<typeof setTimeout>>();
 
   constructor(host: ViewingHost) {
@@ -61,9 +62,9 @@ export class Viewing {
 
   setPaused(trackId: string, paused: boolean): void {
     this.#keep(trackId);
-    if (paused === this.#paused.has(trackId)) return;
-    if (paused) this.#paused.add(trackId);
-    else this.#paused.delete(trackId);
+    if (paused === this.paused.has(trackId)) return;
+    if (paused) this.paused.add(trackId);
+    else this.paused.delete(trackId);
     this.#sendPaused(trackId, paused);
   }
 
@@ -71,14 +72,14 @@ export class Viewing {
   repeat(trackId: string): void {
     const variant = this.#targets.get(trackId);
     if (variant !== undefined) this.#host.send('setTargetTrackVariant', { trackId, variant });
-    if (this.#paused.has(trackId)) this.#sendPaused(trackId, true);
+    if (this.paused.has(trackId)) this.#sendPaused(trackId, true);
   }
 
   /** Forgets a track that has ended. */
   forget(trackId: string): void {
     this.#keep(trackId);
     this.#targets.delete(trackId);
-    this.#paused.delete(trackId);
+    this.paused.delete(trackId);
     this.#watched.delete(trackId);
   }
 
@@ -103,7 +104,7 @@ export class Viewing {
   }
 
   #hide(trackId: string): void {
-    if (this.#hiding.has(trackId) || this.#paused.has(trackId)) return;
+    if (this.#hiding.has(trackId) || this.paused.has(trackId)) return;
     this.#hiding.set(
       trackId,
       setTimeout(() => this.setPaused(trackId, true), HIDDEN_MS),

@@ -208,7 +208,8 @@ export function browserSuite(
     /** Peers that outlive the test that created them. */
     const lasting = new Set<Peer>();
     jest.setTimeout(60_000);
-    beforeAll(() => stage.open());
+    // Several nodes and a browser take long to start on a busy machine.
+    beforeAll(() => stage.open(), 180_000);
     afterEach(async () => {
       expect(await stage.clear(lasting)).toEqual([]);
     });

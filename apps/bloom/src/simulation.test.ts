@@ -9,12 +9,19 @@ import { type PlantedFault, PLANTED_FAULTS } from './testing/simulation/planted-
  * given up by the client had reached the room in the meantime.
  */
 const REGRESSIONS = [1235, 1232537754] as const;
+/**
+ * The same with standbys. 184: two rooms had got one id while nodes could not hear each other, and the standby of one,
+ * which ran the other, tried without end to take it over.
+ */
+const STANDBY_REGRESSIONS = [184] as const;
 const SEEDS = [1, 2, 3, 4, 5, 6] as const;
 
 /** Throws an error that contains the whole history if it breaks a rule. */
 function mustHold({ plan, hash, lines, violations }: History): void {
   if (violations.length === 0) return;
-  const what = `seed ${plan.seed} breaks ${violations.length} rules; npm run simulate -- --seeds 1 --seed ${plan.seed}`;
+  const standby = plan.hasStandbys === true ? ' --standby' : '';
+  const command = `npm run simulate -- --seeds 1 --seed ${plan.seed}${standby}`;
+  const what = `seed ${plan.seed} breaks ${violations.length} rules; ${command}`;
   throw new Error([what, ...violations, `history ${hash}`, ...lines].join('\n'));
 }
 
@@ -40,6 +47,10 @@ describe('a simulated cluster', () => {
 
   test.each([...REGRESSIONS, ...SEEDS])('keeps its rules in history %i', async (seed) => {
     mustHold(await runHistory(planHistory(seed)));
+  });
+
+  test.each(STANDBY_REGRESSIONS)('keeps its rules in history %i with standbys', async (seed) => {
+    mustHold(await runHistory(planHistory(seed, undefined, true)));
   });
 
   test.each(Object.entries(PLANTED_FAULTS))('breaks a rule when every node %s', async (_what, fault) => {

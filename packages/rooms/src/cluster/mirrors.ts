@@ -41,6 +41,9 @@ export interface Mirror extends Omit<MirrorUpdate, 'node'> {
   readonly side: StandbySide;
   /** The owner's process has ended. */
   isOrphan: boolean;
+  /** How often it could not be opened, and when to try again, by `clock.now`. */
+  failures: number;
+  retryAt: number;
 }
 
 /** The states of rooms of other nodes, for which this node is the standby. Bounded per owner and in all. */
@@ -95,6 +98,8 @@ export class Mirrors {
         at: nowMs,
         side: newStandbySide(),
         isOrphan: false,
+        failures: 0,
+        retryAt: nowMs,
       });
 
     return null;

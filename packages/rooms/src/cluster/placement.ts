@@ -164,7 +164,7 @@ export class Placement {
    * standby of already, which count as its rooms.
    */
   async rankStandbys(
-    isAllowed: (node: string) => boolean,
+    isAllowed: (node: string, roomId: string) => boolean,
   ): Promise<(roomId: string, held: ReadonlyMap<string, number>) => string | undefined> {
     const { port } = this.#options;
     const others = (await this.survey()).filter(({ node }) => node !== port.self);
@@ -175,7 +175,7 @@ export class Placement {
       const samples = others.map((sample): LoadSample => {
         const { node, answeredInMs } = sample;
         if (!('answer' in sample)) return sample;
-        if (!isAllowed(node) || (isElsewhere && hostOf(node) === here))
+        if (!isAllowed(node, roomId) || (isElsewhere && hostOf(node) === here))
           return { node, answeredInMs, failure: 'left out' };
         return { ...sample, answer: { ...sample.answer, rooms: sample.answer.rooms + (held.get(node) ?? 0) } };
       });

@@ -17,7 +17,10 @@ const PROOF_AT_MS = [0, 20, 80, 200, 400, 800, 1_600] as const;
 
 export interface StandbyOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef'>;
+  host: Pick<
+    RoomHost,
+    'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef' | 'relayRef' | 'createdAt'
+  >;
   placement: Pick<Placement, 'rankStandbys'>;
   directory: Directory;
   /** Announces a room of this node, or its new epoch. */
@@ -63,7 +66,8 @@ export class Standby {
       creationOf: (node) => this.#creations.get(node),
     });
     if (isListed === undefined) return;
-    const standbys = new Standbys({ ...options, lease: this.#lease, announce: own });
+    const knows: Directory['knows'] = (node, roomId) => options.directory.knows(node, roomId);
+    const standbys = new Standbys({ ...options, lease: this.#lease, knows, announce: own });
     this.#standbys = standbys;
     options.host.fence.watcher = standbys;
   }

@@ -24,6 +24,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const lines: [string, LogFields | undefined][] = [];
   const announced: OwnedRoom[] = [];
   let snapshot: typeof SNAPSHOT | string = SNAPSHOT;
+  const ids = new Set<string>();
   let mirrorAnswer: object = { kept: true };
   const call = async (node: string, { type }: { type: string }): Promise<unknown> => {
     if (type === 'load') return { forwardedTracks: 0, rooms: rooms[node] ?? 0, draining: false };
@@ -47,6 +48,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     host: { snapshot: () => snapshot, fence: new Fence() },
     placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
     lease: new Lease(port.self),
+    knows: (node, roomId) => ids.has(`${node} ${roomId}`),
     announce: (room) => void announced.push(room),
     newId: randomUUID,
     log,
@@ -57,6 +59,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   return {
     standbys,
     members,
+    ids,
     sent,
     lines,
     announced,
@@ -155,4 +158,21 @@ test('the standby of a room that has ended forgets it', async () => {
   standbys.ended('kitchen');
   await advance(3_000);
   expect(sent).toEqual(['forgetRoom b@two']);
+});
+
+test('a member that has another room with the id becomes no standby', async () => {
+  const { standby, sent, ids, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
+  ids.add('b@two kitchen');
+  await advance(3_000);
+  expect(standby()).toBe('c@three');
+  expect(sent).not.toContain('mirrorRoom b@two');
+});
+
+test('a standby that gets another room with the id is replaced', async () => {
+  const { standby, ids, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
+  await advance(3_000);
+  expect(standby()).toBe('b@two');
+  ids.add('b@two kitchen');
+  await advance(3_000);
+  expect(standby()).toBe('c@three');
 });

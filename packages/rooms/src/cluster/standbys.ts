@@ -36,6 +36,8 @@ export interface StandbysOptions {
   host: Pick<RoomHost, 'snapshot' | 'fence'>;
   placement: Pick<Placement, 'rankStandbys'>;
   lease: Lease;
+  /** Returns whether a member announces a room with this id, which may be another room: it cannot open this one. */
+  knows: (node: string, roomId: string) => boolean;
   /** Announces a room of this node under a new epoch. */
   announce: (room: OwnedRoom) => void;
   /** Returns ids that begin with random hexadecimal digits. */
@@ -205,7 +207,9 @@ export class Standbys implements RoomWatcher {
     const membership = this.#membership();
     for (const ward of this.#wards.values()) {
       const { standby } = ward;
-      if (standby !== undefined && this.#isMissing(standby, now)) ward.standby = undefined;
+      const isLost =
+        standby !== undefined && (this.#isMissing(standby, now) || this.#options.knows(standby, ward.roomId));
+      if (isLost) ward.standby = undefined;
       if (isDue || !ward.guards.some(({ memberships }) => sameNames(memberships.at(-1), membership)))
         ward.isDirty = true;
     }
@@ -290,17 +294,20 @@ export class Standbys implements RoomWatcher {
 
   /** Chooses standbys, all with one survey: the least-loaded members, on other hosts if there are any. */
   async #place(wards: readonly Ward[]): Promise<void> {
-    const { placement, clock, lease } = this.#options;
+    const { placement, clock, lease, knows } = this.#options;
     this.#isPlacing = true;
     try {
       const now = clock.now();
       const held = new Map<string, number>();
       for (const node of this.standbys.values()) held.set(node, (held.get(node) ?? 0) + 1);
-      const isAllowed = (node: string): boolean =>
-        lease.isMet(node, now) && now - (this.#refusedAt.get(node) ?? -AVOIDED_MS) >= AVOIDED_MS;
-      if (!this.#speakers().some(isAllowed)) return;
+      const isAllowed = (node: string, roomId: string): boolean =>
+        lease.isMet(node, now) &&
+        now - (this.#refusedAt.get(node) ?? -AVOIDED_MS) >= AVOIDED_MS &&
+        !knows(node, roomId);
+      const some = wards.filter(({ roomId }) => this.#speakers().some((node) => isAllowed(node, roomId)));
+      if (some.length === 0) return;
       const choose = await placement.rankStandbys(isAllowed);
-      for (const ward of wards) {
+      for (const ward of some) {
         if (this.#wards.get(ward.roomId) !== ward || ward.standby !== undefined || ward.isPaused) continue;
         const node = choose(ward.roomId, held);
         if (node === undefined) continue;

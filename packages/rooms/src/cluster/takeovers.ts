@@ -1,5 +1,5 @@
 import type { Log } from '@bloom/log';
-import { Timer, type Clock } from '@bloom/time';
+import { LogThrottle, Timer, type Clock } from '@bloom/time';
 import type { RoomHost } from '../room-host.js';
 import type { HeldRoom } from '../room-host-options.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
@@ -19,10 +19,13 @@ const MAX_CANDIDACIES = 10_000;
 const AT_ONCE = 8;
 /** How long the rooms of a silent owner are kept. Shorter than their owner counts with that. */
 const KEPT_MS = 10 * 60_000;
+/** How long a room that could not be opened waits for the next attempt; twice as long after each further failure. */
+const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 30_000;
 
 export interface TakeoversOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'holdRoom' | 'draining'>;
+  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'roomRef' | 'relayRef' | 'createdAt'>;
   directory: Pick<Directory, 'announced' | 'deniesTakeover'>;
   witness: () => Witness;
   /** Returns the creation of the process that a member's latest link led to. */
@@ -46,11 +49,13 @@ export class Takeovers {
   readonly #taken = new Map<string, Map<string, Candidacy>>();
   /** Creations of processes that have ended, by node. */
   readonly #ended = new Map<string, number>();
+  readonly #failures: LogThrottle;
   #isClosed = false;
 
   constructor(options: TakeoversOptions) {
     this.#options = options;
     this.#look = new Timer(options.clock);
+    this.#failures = new LogThrottle(options.clock);
   }
 
   /** Returns whether this node is a standby of a room with this id. */
@@ -72,6 +77,10 @@ export class Takeovers {
     if (this.#isClosed || host.draining) {
       this.#drop(update.node, roomId);
       return { refused: `${port.self} accepts no rooms` };
+    }
+    if (host.roomRef(roomId) !== undefined || host.relayRef(roomId) !== undefined) {
+      this.#drop(update.node, roomId);
+      return { refused: `${port.self} has a room with this id` };
     }
     const refusal = this.#mirrors.keep(update, room, clock.now());
     if (!this.#look.running) this.#look.repeat(LOOK_MS, () => this.#lookAround());
@@ -170,13 +179,28 @@ export class Takeovers {
     if (this.#asking.has(owner) || this.#isClosed) return;
     this.#asking.add(owner);
     try {
-      const all = this.#mirrors.of(owner).filter(({ side }) => side.state === 'holding');
+      const now = this.#options.clock.now();
+      const all = this.#mirrors
+        .of(owner)
+        .filter((mirror) => mirror.side.state === 'holding' && mirror.retryAt <= now && !this.#dropIfHere(mirror));
       const orphans = all.filter(({ isOrphan }) => isOrphan);
       const mirrors = (orphans.length > 0 ? orphans : all).slice(0, MAX_CANDIDACIES);
       if (mirrors.length > 0) await this.#campaign(owner, mirrors, orphans.length > 0);
     } finally {
       this.#asking.delete(owner);
     }
+  }
+
+  /** Forgets a room if its id has been taken here since: it could never be opened. */
+  #dropIfHere({ owner, roomId, createdAt }: Mirror): boolean {
+    const { host, log } = this.#options;
+    if (host.roomRef(roomId) === undefined) return false;
+    // The room itself may have moved here.
+    if (host.createdAt(roomId) !== createdAt)
+      log.warn('room.not_taken_over', { roomId, node: owner, reason: 'another room here has its id' });
+    this.#drop(owner, roomId);
+
+    return true;
   }
 
   async #campaign(owner: string, mirrors: readonly Mirror[], hasProof: boolean): Promise<void> {
@@ -245,7 +269,10 @@ export class Takeovers {
       taken.delete(roomId);
       if (taken.size === 0) this.#taken.delete(owner);
       side.on('failed');
-      log.error('room.take_over_failed', { roomId, node: owner, error });
+      mirror.failures += 1;
+      mirror.retryAt = clock.now() + Math.min(RETRY_MS * 2 ** (mirror.failures - 1), MAX_RETRY_MS);
+      if (this.#failures.allows(`${owner} ${roomId} ${String(error)}`))
+        log.error('room.take_over_failed', { roomId, node: owner, error });
       await held?.drop().catch(() => {});
     }
   }

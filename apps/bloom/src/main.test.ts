@@ -250,7 +250,7 @@ describe('a node that cannot start', () => {
       const program = run({ ...ports, ...memberSettings('joins', mapper), JF_DIST_NODES: 'newer@127.0.0.1' });
       expect(await program.exited).toBe(78);
       expect(program.output()).toMatch(
-        /node\.start_failed.*newer@127\.0\.0\.1 of release 99\.0\.0 speaks protocol 99, this node of release .* speaks protocols 1 to 2/s,
+        /node\.start_failed.*newer@127\.0\.0\.1 of release 99\.0\.0 speaks protocol 99, this node of release .* speaks protocols 1 to 3/s,
       );
       expect(program.output()).toContain('docs/guide/upgrading.md');
       expect(member.nodes()).toEqual([]);

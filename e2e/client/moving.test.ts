@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { LABELS, type Label } from '../bloomctl/trio.js';
 import { BalancedTrio } from '../cluster/balanced-trio.js';
 import { until } from '../cluster/until.js';
+import { decodeOnly } from '../harness/decode-only.js';
 import { middle, promise } from '../harness/measurements.js';
 import { nightly } from '../harness/needs.js';
 import { browserSuite } from '../harness/stage.js';
@@ -126,4 +127,63 @@ browserSuite('A room that moves behind a load balancer', { needs: ['haproxy'], n
     await bob.sees(playing('red'));
     await stage.api.deleteRoom(room);
   }, 90_000);
+
+  test('delivers what somebody sends over the former connection for longer than the others', async () => {
+    const room = await stage.api.createRoom();
+    const people = [await enter(room, 'ann'), await enter(room, 'bob')] as const;
+    const [ann, bob] = people;
+    await bob.page.evaluate(() => window.application.publish({ colour: 'blue' }));
+    await ann.sees(playing('blue'));
+    for (const { page } of people) await page.evaluate(() => window.application.client.openData('chat'));
+    // Ann's page stands still when she has followed, and sends meanwhile: she hears late that the others have, too.
+    await ann.page.evaluate(() => {
+      const { client } = window.application;
+      const stop = client.on('trackReady', () => {
+        stop();
+        const began = performance.now();
+        for (let i = 0; i < 30; i += 1) {
+          while (performance.now() < began + 100 * (i + 1));
+          void client.sendData('chat', String(i));
+        }
+      });
+    });
+    await move(room, [ann]);
+    await bob.log(`data chat ${ann.id} 29`);
+    const heard = await bob.page.evaluate(() => window.application.log.filter((line) => line.startsWith('data chat')));
+    expect(heard).toEqual(Array.from({ length: 30 }, (_, i) => `data chat ${ann.id} ${i}`));
+    await stage.api.deleteRoom(room);
+  }, 60_000);
+
+  test('keeps the second encoding for somebody who lacks the first codec of a track', async () => {
+    const room = await stage.api.createRoom();
+    const ann = await enter(room, 'ann');
+    const page = await stage.page('client');
+    await decodeOnly(page, 'video/VP8', 'video/H264');
+    const cat = await Person.join(page, await stage.api.addPeer(room), { url: stage.node.host, name: 'cat' });
+    const codecs = (): Promise<(string | null)[]> => page.evaluate(() => window.application.codecs());
+    await ann.page.evaluate(() =>
+      window.application.publish({ colour: 'red', fps: 20 }, { codecs: ['vp9', 'vp8'], simulcast: false }),
+    );
+    const [before] = await cat.sees(playing('red'));
+    expect(await codecs()).toEqual(['video/VP8']);
+    await move(room, [cat]);
+    const [after] = await cat.sees(playing('red'));
+    expect(after?.id).toBe(before?.id);
+    expect(await codecs()).toEqual(['video/VP8']);
+    const sent = (): Promise<readonly number[]> => ann.page.evaluate(() => window.application.sent());
+    const [first = 0, second = 0] = await sent();
+    await until('both encodings flow', async () => {
+      const [one = 0, other = 0] = await sent();
+      return one > first && other > second;
+    });
+
+    // Nobody needs it at the new owner any more.
+    await page.evaluate(() => window.application.client.leave());
+    await until('the second encoding stops', async () => {
+      const [, then = 0] = await sent();
+      await ann.page.waitForTimeout(1_000);
+      return (await sent())[1] === then;
+    });
+    await stage.api.deleteRoom(room);
+  }, 60_000);
 });

@@ -325,6 +325,51 @@ test('sends each message over one connection, and reads both', async () => {
   expect(messages).toEqual(['over 1', 'over 2']);
 });
 
+test('reads the first connection until its server ends it, since others may be slower', async () => {
+  const messages: string[] = [];
+  client.on('data', ({ data }) => messages.push(String(data)));
+  client.openData('chat').catch(() => undefined);
+  const [old] = connections[0]!.channels;
+  old!.open();
+  await move(0);
+  sockets[1]!.join({ bob: ['b1'] });
+  await show(1, { '0': 'b1' });
+  connections[1]!.channels[0]!.open();
+  await pass(100);
+  const moved = (): number => sockets[0]!.sent.filter((text) => text.includes('"moved"')).length;
+  sockets[0]!.event('othersMoved');
+  expect(moved()).toBe(1);
+  await pass(1_000);
+  expect(moved()).toBe(2);
+  client.openData('pointer').catch(() => undefined);
+  expect(connections.map(({ channels }) => channels.map(({ label }) => label))).toEqual([
+    ['chat'],
+    ['chat', 'pointer'],
+  ]);
+
+  await pass(5_000);
+  old!.dispatchEvent(Object.assign(new Event('message'), { data: '\u0003boblate' }));
+  expect(messages).toEqual(['late']);
+  sockets[0]!.lose(1012, 'Room moved');
+  expect(connections.map(({ closed }) => closed)).toEqual([true, false]);
+  expect(client.state).toBe('connected');
+  expect(connections[1]!.channels).toHaveLength(2);
+});
+
+test('closes a first connection that its server does not end', async () => {
+  client.openData('chat').catch(() => undefined);
+  await move(0);
+  sockets[1]!.join({ bob: ['b1'] });
+  await show(1, { '0': 'b1' });
+  connections[1]!.channels[0]!.open();
+  await pass(100);
+  sockets[0]!.event('othersMoved');
+  await pass(10_500);
+  expect(connections[0]!.closed).toBe(false);
+  await pass(1_000);
+  expect(connections[0]!.closed).toBe(true);
+});
+
 test('follows at once when the server has waited long enough, or has died', async () => {
   for (const [code, reason] of [
     [1012, 'Room moved'],

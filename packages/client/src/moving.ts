@@ -25,6 +25,8 @@ const MOVE_MS = 5_000;
 const LOOK_MS = 50;
 /** How long messages wait for those that were sent over the former session to arrive. */
 const HOLD_MS = 1_000;
+/** How long others may still send over the former session, if its server does not end it before. */
+const READ_MS = 10_000;
 const CONNECTION_LOST = 1006;
 
 /** The parts of a websocket and of a connection that a call uses. Two of each can look like one. */
@@ -82,6 +84,8 @@ class Move {
   #mediaState: MediaState = IDLE;
   #isPublished = false;
   #isShown = false;
+  /** Where messages go: over the first session until nobody needs it, and after a pause over the next one. */
+  #sends: 'first' | 'nowhere' | 'next' = 'first';
   #isOver = false;
   #hold: ReturnType<typeof setTimeout> | undefined;
 
@@ -165,7 +169,10 @@ class Move {
         this.#media.unpublish(track);
       },
       // Whoever has followed reads both, and whoever has not only the first one.
-      openChannel: (label, options) => (this.#hold === undefined ? media.openChannel(label, options) : undefined),
+      openChannel: (label, options) => {
+        if (this.#sends === 'nowhere') return undefined;
+        return (this.#sends === 'first' ? media : this.#media).openChannel(label, options);
+      },
       restart: () => shown().restart(),
       offerData: (data) => shown().offerData(data),
       answer: (sdp, midToTrackId) => shown().answer(sdp, midToTrackId),
@@ -287,9 +294,25 @@ class Move {
     if (message.type === 'sdpAnswer') media.answer(message.data.sdp, message.data.midToTrackId);
     if (message.type === 'candidate') media.candidate(message.data);
     if (message.type === 'fallbackWanted') media.fallbackWanted(message.data);
-    if (message.type !== 'othersMoved') return;
+    if (message.type !== 'othersMoved' || this.#sends !== 'first') return;
     conversations.disconnected();
-    this.#hold = setTimeout(() => this.#endFormer(), conversations.byLabel.size > 0 ? HOLD_MS : 0);
+    this.#sends = 'nowhere';
+    const [end, ms] = conversations.byLabel.size > 0 ? [() => this.#sendNext(), HOLD_MS] : [() => this.#endFormer(), 0];
+    this.#hold = setTimeout(end, ms);
+  }
+
+  /** Sends over the next session from now on. Others may take longer, so the former one is read until it ends. */
+  #sendNext(): void {
+    const [socket] = this.#call.session;
+    this.#continue();
+    socket.send(encodeCustom('moved'));
+    this.#hold = setTimeout(() => this.#endFormer(), READ_MS);
+  }
+
+  #continue(): void {
+    if (this.#sends === 'next') return;
+    this.#sends = 'next';
+    this.#call.conversations.connected((label, options) => this.#ahead.get(label) ?? this.#open(label, options));
   }
 
   #formerClosed(code: number, reason: string): void {
@@ -303,14 +326,13 @@ class Move {
   /** The next session alone is that of the call from now on. */
   #endFormer(): void {
     if (this.#isOver) return;
-    const { session, conversations } = this.#call;
-    const [socket, media] = session;
+    const [socket, media] = this.#call.session;
     this.#end();
     socket.close();
     media.close();
     [this.#socket.hooks, this.#media.hooks] = this.#hooks;
     this.#call.use(this.#socket, this.#media, this.#features ?? []);
-    conversations.connected((label, options) => this.#ahead.get(label) ?? this.#open(label, options));
+    this.#continue();
   }
 
   /** The call starts over, as after any lost connection. */

@@ -82,6 +82,32 @@ test('the media of the room ends when the last one has closed its websocket', as
   expect(node.host.leaving).toBe(0);
 });
 
+test('the media stays until everybody has said that they send nothing more', async () => {
+  const [ann, bob] = [await enter(), await enter()];
+  await give();
+  // Ann repeats herself before she is told: she may still send something.
+  await ann.act(isMoved, isMoved);
+  await bob.act(isMoved, isMoved);
+  expect([ann.socket.closed, bob.socket.closed]).toEqual([undefined, undefined]);
+  await ann.act(isMoved);
+  expect([ann.socket.closed, bob.socket.closed]).toEqual(['1012 Room moved', '1012 Room moved']);
+  expect([told(ann), told(bob)]).toEqual([
+    ['roomMoved', 'othersMoved'],
+    ['roomMoved', 'othersMoved'],
+  ]);
+  expect(isClosed()).toBe(true);
+});
+
+test('one that leaves without a word keeps nobody from the end', async () => {
+  const [ann, bob] = [await enter(), await enter()];
+  await give();
+  for (const one of [ann, bob, ann]) await one.act(isMoved);
+  expect(ann.socket.closed).toBeUndefined();
+  await bob.detach();
+  expect(ann.socket.closed).toBe('1012 Room moved');
+  expect(isClosed()).toBe(true);
+});
+
 test('who does not follow within 8 s is sent after the others', async () => {
   const ann = await enter();
   await give();

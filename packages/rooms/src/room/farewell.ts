@@ -21,6 +21,8 @@ interface Staying {
   readonly socket: SocketRef;
   /** Its client has a connection to the new owner. */
   isOver: boolean;
+  /** Its client sends nothing more here, which it says once it knows that the others are over. */
+  isSilent: boolean;
 }
 
 /**
@@ -32,6 +34,8 @@ export class Farewell {
   readonly #staying = new Map<string, Staying>();
   readonly #since: number;
   readonly #people: number;
+  /** The clients know that all of them are over. */
+  #told = false;
 
   constructor(options: FarewellOptions) {
     this.#options = options;
@@ -39,7 +43,7 @@ export class Farewell {
     for (const peer of options.peers.values()) {
       const { connection } = peer;
       const stays = connection?.client === 'sdk' && peer.joined && peer.moves;
-      if (stays) this.#staying.set(peer.id, { peer, socket: connection.socket, isOver: false });
+      if (stays) this.#staying.set(peer.id, { peer, socket: connection.socket, isOver: false, isSilent: false });
       else this.#end(peer, connection?.socket);
     }
     this.#people = this.#staying.size;
@@ -89,7 +93,8 @@ export class Farewell {
 
   #moved(peerId: string, connection: number): void {
     const staying = this.#staying.get(peerId);
-    if (staying === undefined || staying.isOver || staying.peer.connection?.number !== connection) return;
+    if (staying === undefined || staying.peer.connection?.number !== connection) return;
+    if (this.#told) staying.isSilent = true;
     staying.isOver = true;
     this.#consider();
   }
@@ -100,13 +105,16 @@ export class Farewell {
     this.#staying.delete(peerId);
     this.#end(staying.peer, undefined);
     if (this.isOver) return this.#over(0);
-    // Who has left before it was over keeps nobody waiting.
-    if (!staying.isOver) this.#consider();
+    // Whoever has left keeps nobody waiting.
+    this.#consider();
   }
 
   #consider(): void {
     const all = [...this.#staying.values()];
-    if (!all.every(({ isOver }) => isOver)) return;
+    // Until then, somebody may be sent messages here.
+    if (all.every(({ isSilent }) => isSilent)) return this.end();
+    if (this.#told || !all.every(({ isOver }) => isOver)) return;
+    this.#told = true;
     for (const { peer } of all) this.#options.world.sendToPeer(peer.ref, { type: 'othersMoved' });
   }
 

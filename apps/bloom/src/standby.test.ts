@@ -41,6 +41,12 @@ async function on<T>({ machine }: VirtualNode, run: () => Promise<T>, ms = 5_000
   return result;
 }
 
+/** Joins a room as a client of the node. */
+async function join(by: VirtualNode, token: string): Promise<void> {
+  const peer = (await on(by, () => by.rooms.attachPeer(token, silentSocket()))) as AttachedPeer;
+  await on(by, async () => void peer.receive(JSON.stringify([{ type: 'join', metadata: null }])));
+}
+
 /** Creates a room on the node and waits until it has a standby, whose host it returns. */
 async function open(owner: VirtualNode, roomId: string): Promise<string> {
   await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId }));
@@ -248,16 +254,14 @@ describe('a cluster of three nodes with standbys', () => {
     const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
     const { token: other } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
     for (const each of [token, other]) {
-      const peer = (await on(owner, () => owner.rooms.attachPeer(each, silentSocket()))) as AttachedPeer;
-      peer.receive(JSON.stringify([{ type: 'join', metadata: null }]));
+      await join(owner, each);
     }
     await cluster.world.run(500);
     const before = published.length;
     cluster.kill(owner, true);
     await untilOn(standby, 'kitchen', 1_000);
     const there = node(cluster.hosts.find((host) => host !== 'n1' && host !== standby) as string);
-    const peer = (await on(there, () => there.rooms.attachPeer(token, silentSocket()))) as AttachedPeer;
-    peer.receive(JSON.stringify([{ type: 'join', metadata: null }]));
+    await join(there, token);
     await cluster.world.run(15_000);
     expect(published.slice(before)).toEqual([`${standby} peerDisconnected kitchen`]);
   });

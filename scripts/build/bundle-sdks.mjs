@@ -13,7 +13,7 @@ const browser = { entry: 'index.js', format: 'esm', platform: 'browser', target:
 const node = { entry: 'index.js', format: 'esm', platform: 'node', target: 'node20' };
 /** The kit must share the page's only copy of the hooks: a second copy would create a second React context. */
 const kit = { ...browser, entry: 'kit/index.js', plugins: [outside('../index.js', '@bloom/react')] };
-/** Parts of the client that are loaded when a call needs them. A CommonJS bundle loads them too, since `import()` can. */
+/** Parts of the client that are loaded when a call needs them, also by a CommonJS bundle, since `import()` can. */
 const later = ['measurement.js', 'moving.js'];
 const client = { ...browser, plugins: later.map((file) => outside(`./${file}`, `./${file}`)) };
 const encryption = { ...browser, entry: 'encryption/index.js', define: () => ({ WORKER_SOURCE: workerSource() }) };

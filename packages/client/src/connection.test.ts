@@ -61,7 +61,7 @@ interface Offer {
   fallbacks: object;
 }
 
-/** Returns a connection, the metadata and the ids of the tracks in its offers, and the metadata of the tracks refused. */
+/** Returns a connection, metadata and ids of the tracks in its offers, and the metadata of the tracks refused. */
 async function connect(features: readonly string[] = []) {
   const { MediaConnection } = await import('./connection.js');
   const offered: unknown[] = [];

@@ -20,6 +20,7 @@ function start({
   canMoveWebhooks = true,
   components = [] as NonNullable<RoomSnapshot['components']>,
   protocol = 3,
+  isFenced = (): boolean => false,
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
@@ -74,6 +75,7 @@ function start({
     withdraw: () => undefined,
     release: async () => undefined,
     restore: () => undefined,
+    isFenced,
     settled: async () => isSettled,
     webhooks: {
       settled: () => new Promise((done) => (hasReceiver ? undefined : done())),
@@ -104,6 +106,22 @@ test('freezes a room that is refused again and again after longer and longer pau
   await clock.advanceAsync(31_000, turn);
   await order;
   expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('keeps a room that a standby may have taken over', async () => {
+  const { departures, freezes } = start({ offerAnswer: { accepted: true }, isFenced: () => true });
+  expect(await departures.move('kitchen')).toBe('this node is cut off from most of its cluster');
+  expect(freezes).toEqual([]);
+});
+
+test('keeps a room that a standby may take over from the time of its offer on', async () => {
+  const { departures, freezes, given, told } = start({
+    offerAnswer: { accepted: true },
+    isFenced: () => freezes.length > 0,
+  });
+  await departures.move('kitchen');
+  expect(given).toEqual([undefined]);
+  expect(told).toContain('keepRoom');
 });
 
 test('offers a live stream only to a node that knows how streams move', async () => {

@@ -48,6 +48,8 @@ const CONFIRMED_MS = 1_500;
 /** Longest reason of another node that is kept, logged and shown, in characters. */
 const MAX_REASON = 500;
 
+/** The taker would not know of the standby, which may have taken the room over. */
+const CUT_OFF = 'this node is cut off from most of its cluster';
 const NOT_SETTLED = 'its events have not arrived everywhere';
 
 export interface DeparturesOptions {
@@ -63,6 +65,8 @@ export interface DeparturesOptions {
   /** Prepares the move of a room; `restore` is called if it stays. */
   release: (roomId: string) => Promise<void>;
   restore: (roomId: string) => void;
+  /** Returns whether a standby may have taken the room over. */
+  isFenced: (roomId: string) => boolean;
   /** Resolves with whether every member has all events of the room. */
   settled: (roomId: string) => Promise<boolean>;
   webhooks: Omit<RoomWebhooks, 'release'>;
@@ -239,7 +243,8 @@ export class Departures {
   }
 
   async #move(roomId: string, to: string | null): Promise<Given | string> {
-    const { host, placement, port, owned, given, withdraw, webhooks, newId, points, clock, log } = this.#options;
+    const { host, placement, port, owned, given, withdraw, isFenced, webhooks, newId, points, clock, log } =
+      this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
@@ -248,6 +253,7 @@ export class Departures {
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
+    if (isFenced(roomId)) return CUT_OFF;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
     const webhooksMove = port.members().every((member) => port.speaks(member, WEBHOOKS_MOVE));
     if (!this.#isUrgent && !(await this.#isSettled(roomId, !webhooksMove))) return NOT_SETTLED;
@@ -274,7 +280,7 @@ export class Departures {
     const carry: Carry = {
       offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
       given: () => {
-        if (!departure.side.on('accepted')) return undefined;
+        if (isFenced(roomId) || !departure.side.on('accepted')) return undefined;
         points?.reached('give');
         given(roomId);
         const arrival = this.#untilTaken(departure);

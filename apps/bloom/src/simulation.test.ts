@@ -11,7 +11,8 @@ import { type PlantedFault, PLANTED_FAULTS } from './testing/simulation/planted-
 const REGRESSIONS = [1235, 1232537754] as const;
 /**
  * The same with standbys. 184: two rooms had got one id while nodes could not hear each other, and the standby of one,
- * which ran the other, tried without end to take it over. 185: a message that an owner held back is forgotten once it has been replaced.
+ * which ran the other, tried without end to take it over. 185: a message that an owner held back is forgotten once the
+ * owner has been replaced.
  */
 const STANDBY_REGRESSIONS = [184, 185] as const;
 const SEEDS = [1, 2, 3, 4, 5, 6] as const;

@@ -177,7 +177,8 @@ export class Directory {
     const { roomId, createdAt, epoch = 0 } = room;
     const known = this.#nodes.get(owner);
     const announced = known?.rooms.get(roomId);
-    if (known !== undefined && announced?.createdAt !== createdAt) return true;
+    // A process knows nothing of the rooms of the one before it.
+    if (owner !== this.#self && known !== undefined && announced?.createdAt !== createdAt) return true;
     for (const [node, { rooms }] of this.#nodes) {
       const other = rooms.get(roomId);
       if (node !== standby && other?.createdAt === createdAt && (other.epoch ?? 0) >= epoch) return true;

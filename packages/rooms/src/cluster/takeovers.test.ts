@@ -15,15 +15,25 @@ const UPDATE = { node: 'owner', createdAt: 1, epoch: 2, members: ['owner', 'self
 const ROOM = { snapshot: { config: CONFIG, peers: [], invitations: [], peerlessMs: null }, chars: 100 };
 
 /** Node `self`, a standby of `owner`. `here`: when the room that has the id here was created. */
-function start({ here = undefined as number | undefined, fails = (): Error | undefined => undefined } = {}) {
+function start({
+  here = undefined as number | undefined,
+  fails = (): Error | undefined => undefined,
+  successor = undefined as object | undefined,
+} = {}) {
   const clock = new ManualClock();
   const owned: OwnedRoom[] = [];
   const lines: string[] = [];
   const state = { here, fails };
+  const directory = new Directory('self', clock);
   let attempts = 0;
   const note = (event: string): void => void lines.push(event);
   const takeovers = new Takeovers({
-    port: { self: 'self', members: () => [] as string[] } as unknown as ClusterPort,
+    port: {
+      self: 'self',
+      members: () => (successor === undefined ? [] : ['owner']),
+      speaks: () => true,
+      call: async () => successor,
+    } as unknown as ClusterPort,
     host: {
       draining: false,
       roomRef: () => (state.here === undefined ? undefined : REF),
@@ -36,9 +46,9 @@ function start({ here = undefined as number | undefined, fails = (): Error | und
         return { open: async () => REF, drop: async () => undefined };
       },
     },
-    directory: new Directory('self', clock),
+    directory,
     witness: () => new Witness(clock.now()),
-    creationOf: () => undefined,
+    creationOf: () => 2,
     own: (room) => void owned.push(room),
     log: { ...silentLog, warn: note, error: note },
     clock,
@@ -47,7 +57,7 @@ function start({ here = undefined as number | undefined, fails = (): Error | und
   const advance = (ms: number): Promise<void> =>
     clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
 
-  return { takeovers, owned, lines, state, advance, attempts: () => attempts };
+  return { takeovers, directory, owned, lines, state, advance, attempts: () => attempts };
 }
 
 test('refuses a room whose id another room here has', () => {
@@ -94,4 +104,23 @@ test('takes a room over once it can be opened', async () => {
   state.fails = () => undefined;
   await advance(1_000);
   expect(owned).toEqual([{ roomId: 'kitchen', createdAt: 1, epoch: 2, ref: REF }]);
+});
+
+test('leaves a room alone that has another owner, as the next process of its owner says', async () => {
+  const { takeovers, owned, advance } = start({ successor: { granted: true, denied: ['kitchen'] } });
+  takeovers.keep(UPDATE, ROOM);
+  takeovers.gone('owner', 1);
+  await advance(1_000);
+  expect(owned).toEqual([]);
+  expect(takeovers.has('kitchen')).toBe(false);
+});
+
+test('the next process of an owner denies only rooms that have another owner', () => {
+  const { takeovers, directory } = start();
+  const rooms = [{ roomId: 'kitchen', createdAt: 1, epoch: 2 }];
+  const campaign = { node: 'standby', owner: 'self', creation: 1, took: false, rooms };
+  directory.add('self', { roomId: 'hall', createdAt: 3, ref: REF });
+  expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: [] });
+  directory.add('other', { roomId: 'kitchen', createdAt: 1, epoch: 3, ref: REF });
+  expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: ['kitchen'] });
 });

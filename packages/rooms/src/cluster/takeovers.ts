@@ -121,6 +121,11 @@ export class Takeovers {
       creation === null
         ? !witness.isSilent(owner, { now: awake.now(), linked })
         : linked && creationOf(owner) === creation;
+    // This is the owner's next process.
+    if (owner === port.self && creation !== null) {
+      const gone = rooms.filter((room) => directory.deniesTakeover({ owner, standby }, room));
+      return { granted: true, denied: gone.map(({ roomId }) => roomId) };
+    }
     if (owner === port.self || isAlive) {
       if (!took) witness.unvote(owner, standby);
       return { granted: false };
@@ -212,7 +217,11 @@ export class Takeovers {
     const creation = hasProof ? (this.#ended.get(owner) ?? null) : null;
     const message: Campaign = { node: port.self, owner, creation, took: this.#taken.has(owner), rooms };
     const votes = new Map<string, Vote>([[port.self, hasProof ? this.#ownVote(message) : this.vote(message)]]);
-    const voters = port.members().filter((node) => node !== owner && port.speaks(node, STANDBY_PROTOCOL));
+    // The owner's next process knows where its rooms have gone since.
+    const hasSuccessor = hasProof && this.#options.creationOf(owner) !== creation;
+    const voters = port
+      .members()
+      .filter((node) => (node !== owner || hasSuccessor) && port.speaks(node, STANDBY_PROTOCOL));
     await Promise.all(
       voters.map(async (node) => {
         const asked = port.call(node, { type: 'vote', ...message }, { timeoutMs: VOTE_TIMEOUT_MS });

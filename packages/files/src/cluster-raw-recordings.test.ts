@@ -141,8 +141,8 @@ describe('the recordings of tracks of a cluster', () => {
     await expect(recordings.mix(file, {})).rejects.toMatchObject(perhaps);
     await expect(recordings.removeMix(file)).rejects.toMatchObject(perhaps);
     nodes.get('c')!.raw.add('kitchen', 'p1');
-    expect(await recordings.mix(file, {})).toMatchObject({ state: 'queued' });
     frozen = new Set();
+    expect(await recordings.mix(file, {})).toMatchObject({ state: 'queued' });
     old.add('b');
     await recordings.removeMix(file);
     const unmixed = { ...file, part: 'p2' };
@@ -153,6 +153,48 @@ describe('the recordings of tracks of a cluster', () => {
     await expect(recordings.mix(unmixed, {})).rejects.toMatchObject({
       message: expect.stringContaining('may be on z'),
     });
+  });
+
+  test('are not mixed while a node that may have a later part does not answer or is lost', async () => {
+    nodes.get('a')!.raw.add('kitchen', 'p1');
+    nodes.get('b')!.raw.add('kitchen', 'p2', { continues: 'p1' });
+    const asked: unknown[] = [];
+    nodes.get('a')!.raw.mix = async (_place, order) => {
+      asked.push(order.later);
+      throw new MediaFileError('INVALID_OPTIONS', 'no');
+    };
+    const message = (node: string) =>
+      `A part of recording kitchen/p1 may be on ${node}, which is currently unreachable`;
+    frozen.add('b');
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ message: message('b') });
+    frozen.clear();
+    lost = ['z'];
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ message: message('z') });
+    expect(asked).toEqual([]);
+    lost = [];
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(asked).toEqual([['p2']]);
+  });
+
+  test('are mixed with the parts that continue them in a room of more recordings than one list has', async () => {
+    const { raw } = nodes.get('a')!;
+    for (let i = 3_500; i > 2_000; i--) raw.add('kitchen', `p${i}`);
+    raw.add('kitchen', 'p2', { continues: 'p1' });
+    raw.add('kitchen', 'p1');
+    let later: unknown;
+    raw.mix = async (_place, order) => {
+      later = order.later;
+      throw new MediaFileError('INVALID_OPTIONS', 'no');
+    };
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+    expect(later).toEqual(['p2']);
+  });
+
+  test('are not mixed in a room whose list never ends', async () => {
+    const { raw } = nodes.get('a')!;
+    raw.add('kitchen', 'p1');
+    raw.list = async () => ({ recordings: raw.listed, isWhole: false });
+    await expect(recordings.mix(file, {})).rejects.toMatchObject({ code: 'TOO_BUSY' });
   });
 
   test('are removed from every node', async () => {

@@ -1,12 +1,5 @@
 import { MediaFileError } from './errors.js';
-import {
-  MAX_RAW_LISTED,
-  mergeRaw,
-  withLater,
-  type OwnRawRecordings,
-  type RawFile,
-  type RawList,
-} from './raw-recordings.js';
+import { listRoom, mergeRaw, withLater, type OwnRawRecordings, type RawFile, type RawList } from './raw-recordings.js';
 import type { RawMix, RawMixOrder, RawPlace, RawQuery, RawRecordingStore } from './raw-recordings.js';
 import { perhapsOn, type RemoteFiles } from './remote-files.js';
 import type { ServedFile } from './served-file.js';
@@ -64,7 +57,13 @@ export class ClusterRawRecordings implements RawRecordingStore {
 
   async mix(place: RawPlace, asked: RawMixOrder): Promise<RawMix> {
     const { local, remote } = this.#options;
-    const { recordings } = await this.list('cluster', { roomId: place.roomId, limit: MAX_RAW_LISTED });
+    const recordings = await listRoom(place.roomId, async (query) => {
+      const { unreachable, ...found } = await this.list('cluster', query);
+      // The movie would lack what they have recorded, and nobody would notice.
+      if (unreachable.length > 0) throw perhapsOn(`A part of recording ${place.roomId}/${place.part}`, unreachable);
+
+      return found;
+    });
     const order = withLater(asked, recordings, place);
     const own = await local.mix(place, order).catch((error: unknown) => error as Error);
     if (!(own instanceof Error)) return own;

@@ -134,12 +134,34 @@ export function aloneRaw(own: OwnRawRecordings): RawRecordingStore {
     open: (file) => own.open(file),
     remove: (place) => own.remove(place),
     mix: async (place, order) => {
-      const { recordings } = await own.list({ roomId: place.roomId, limit: MAX_RAW_LISTED });
+      const recordings = await listRoom(place.roomId, (query) => own.list(query));
 
       return own.mix(place, withLater(order, recordings, place));
     },
     removeMix: (place) => own.removeMix(place),
   };
+}
+
+/** Maximum number of lists read for one room. */
+const MAX_LISTS = 10;
+
+/**
+ * Returns all recordings of a room, read list by list.
+ * @throws MediaFileError TOO_BUSY for a room with more than 10,000
+ */
+export async function listRoom(
+  roomId: string,
+  list: (query: RawQuery) => Promise<RawList>,
+): Promise<readonly RawRecording[]> {
+  const all: RawRecording[] = [];
+  for (let i = 0; i < MAX_LISTS; i++) {
+    const last = all.at(-1);
+    const after = last === undefined ? {} : { after: { roomId: last.roomId, part: last.part } };
+    const { recordings, isWhole } = await list({ roomId, limit: MAX_RAW_LISTED, ...after });
+    all.push(...recordings);
+    if (isWhole) return all;
+  }
+  throw new MediaFileError('TOO_BUSY', `Room ${roomId} has more than ${MAX_LISTS * MAX_RAW_LISTED} recordings`);
 }
 
 /** Maximum number of parts that continue a recording. */

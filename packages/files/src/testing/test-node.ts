@@ -58,8 +58,11 @@ class TestRawRecordings implements OwnRawRecordings {
     this.listed.push({ roomId, part, state: 'finished', ...sizes, ...times, isHere: false, ...more });
   }
 
-  async list({ limit }: RawQuery): Promise<RawList> {
-    return { recordings: this.listed.slice(0, limit), isWhole: this.listed.length <= limit };
+  async list({ limit, roomId, after }: RawQuery): Promise<RawList> {
+    const ofRoom = this.listed.filter((each) => roomId === undefined || each.roomId === roomId);
+    const found = ofRoom.slice(1 + ofRoom.findIndex(({ part }) => part === after?.part));
+
+    return { recordings: found.slice(0, limit), isWhole: found.length <= limit };
   }
 
   async open({ roomId, part, fileName }: RawFile): Promise<ServedFile> {

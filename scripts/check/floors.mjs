@@ -29,7 +29,7 @@ const FLOORS = {
     ['actors', 'crossing', 'distribution', 'network'],
     ['sfu'],
     ['http', 'load'],
-    ['client', 'data', 'hls', 'joins', 'soak'],
+    ['client', 'codecs', 'data', 'hls', 'joins', 'soak'],
     ['mix'],
   ],
   'apps/bloomctl': [

@@ -92,7 +92,7 @@ async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOp
     entry,
     memoryMib: MEMORY_MIB,
     hangMs: HANG_MS,
-    isBatch: true,
+    isBatch,
     onMessage: (message) => {
       if (message.type === 'progress') onProgress?.(Math.min(1, message.doneMs / Math.max(1, expectedMs)));
       else if (message.type === 'leftOut') onLeftOut?.(message.path, message.reason);

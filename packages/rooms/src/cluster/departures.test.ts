@@ -21,11 +21,14 @@ function start({
   components = [] as NonNullable<RoomSnapshot['components']>,
   protocol = 3,
   isFenced = (): boolean => false,
+  isBusy = false,
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
   const freezes: number[] = [];
   const given: ReturnType<Carry['given']>[] = [];
+  /** What a busy room does once its move has been given up. */
+  const late: Carry[] = [];
   /** What became of the room's webhooks. */
   const told: string[] = [];
   /** Members that the latest place was not to be on, if there are others. */
@@ -54,6 +57,10 @@ function start({
       load: () => ({ forwardedTracks: 0, rooms: here.held + here.ids.length }),
       whyStays: () => undefined,
       giveRoom: async (_roomId: string, carry: Carry) => {
+        if (isBusy) {
+          late.push(carry);
+          throw new Error('the room does not answer');
+        }
         freezes.push(clock.now());
         const stays = await carry.offer({ ...SNAPSHOT, components });
         if (stays !== null) return stays;
@@ -94,7 +101,7 @@ function start({
     clock,
   });
 
-  return { clock, departures, freezes, given, told, avoided: () => [...avoided] };
+  return { clock, departures, freezes, given, late, told, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -156,6 +163,13 @@ describe('the webhooks of a room that moves while its receiver is slow', () => {
     await lost.departures.move('kitchen');
     await turn();
     expect(lost.told).toEqual(['pause', 'offer 1', 'resume']);
+  });
+
+  test('are not held by a room that freezes after its move has been given up', async () => {
+    const { departures, late, told } = start({ hasReceiver: true, isBusy: true });
+    expect(await departures.move('kitchen')).toBe('Error: the room does not answer');
+    expect(await late[0]?.offer({ ...SNAPSHOT, components: [] })).toBe('it was busy for too long');
+    expect(told).toEqual(['resume', 'keepRoom']);
   });
 
   test('keep it where it is if they cannot move, or not to a member of an older release', async () => {

@@ -51,6 +51,7 @@ const MAX_REASON = 500;
 /** The taker would not know of the standby, which may have taken the room over. */
 const CUT_OFF = 'this node is cut off from most of its cluster';
 const NOT_SETTLED = 'its events have not arrived everywhere';
+const TOO_LATE = 'it was busy for too long';
 
 export interface DeparturesOptions {
   port: ClusterPort;
@@ -323,6 +324,8 @@ export class Departures {
     { snapshot: state, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
   ): Promise<string | null> {
     const { port, webhooks, points } = this.#options;
+    // A busy room freezes after its move has been given up: nobody would let its webhooks go on.
+    if (departure.side.state !== 'offering') return TOO_LATE;
     points?.reached('offer');
     const { node, move, roomId } = departure;
     // Only a room that moves without them waits for its receiver.

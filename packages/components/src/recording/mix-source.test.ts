@@ -93,7 +93,7 @@ async function gather(name: string, more: Partial<Gathering & MixSourceOptions> 
   });
   const work = join(base, 'work');
   const { signal } = new AbortController();
-  const gathering = { later: [], target, signal, fetching: async () => undefined, onProgress: () => undefined };
+  const gathering = { later: [], target, byRequest: false, signal, fetching: async () => undefined, onProgress: () => undefined };
   const found = await source.gather({ part: { roomId: 'kitchen', name }, ...gathering, ...more }, work);
 
   return found.map((directory) => directory.slice(work.length + 1));
@@ -130,6 +130,14 @@ describe('the tracks of a recording whose room has moved', () => {
     await expect(gather(second, { target: null })).rejects.toMatchObject({
       message: expect.stringContaining('no bucket is known'),
     });
+  });
+
+  test.each([
+    [true, 'in the bucket of the request:'],
+    [false, 'in the bucket calls:'],
+  ])('are missing in a bucket that is not named if it came with a request: %s', async (byRequest, where) => {
+    await record(second, filesOf({ continues: first }));
+    await expect(gather(second, { byRequest })).rejects.toMatchObject({ message: expect.stringContaining(where) });
   });
 
   test('are not mixed while another node completes a part in a shared directory', async () => {

@@ -39,6 +39,8 @@ export interface Gathering {
   /** Parts that continue it, in order. */
   later: readonly string[];
   target: S3Target | null;
+  /** The credentials came with the request: their bucket is never shown or logged. */
+  byRequest: boolean;
   signal: AbortSignal;
   /** Called before tracks are fetched from the bucket. */
   fetching(): Promise<void>;
@@ -138,7 +140,7 @@ export class MixSource {
 
   /** Brings an earlier or later part, which another node may have recorded and uploaded. */
   async #bringOther(gathering: Gathering, name: string, work: string): Promise<string> {
-    const { part: asked, target } = gathering;
+    const { part: asked, target, byRequest } = gathering;
     const part = { roomId: asked.roomId, name };
     const isHere = await exists(this.#directoryOf(part));
     if (isHere || (await this.#options.uploaded.read(part)) !== undefined) {
@@ -155,7 +157,8 @@ export class MixSource {
       await this.#fetch(gathering, { part, to, store: target, prefix, bytes: Math.floor((await this.#free()) / 2) });
     } catch (error) {
       const isMissing = error instanceof ComponentError && (error.cause as Error | undefined)?.name === 'NoSuchKey';
-      throw isMissing ? missing(name, `and not, or not whole, in the bucket ${target.bucket}`) : error;
+      const bucket = byRequest ? 'the bucket of the request' : `the bucket ${target.bucket}`;
+      throw isMissing ? missing(name, `and not, or not whole, in ${bucket}`) : error;
     }
 
     return to;

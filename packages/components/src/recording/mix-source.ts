@@ -68,6 +68,20 @@ export class MixSource {
     }
   }
 
+  /** Returns the names of the parts before this one, as far as reports on this disk say. */
+  async earlier(part: PartName): Promise<string[]> {
+    const found: string[] = [];
+    for (let at = part.name; found.length < MAX_PARTS; ) {
+      const name = (await readReport(this.#directoryOf({ ...part, name: at })))?.continues?.part;
+      const isNew = typeof name === 'string' && PART_NAME.test(name) && name !== part.name && !found.includes(name);
+      if (!isNew) break;
+      found.push(name);
+      at = name;
+    }
+
+    return found;
+  }
+
   /**
    * Brings the tracks of a part, and of those before and after it, into directories below `work`. Returns the
    * directories in order, each named after its part.

@@ -372,6 +372,29 @@ whereItMixes('the mix of a recording [needs node-av]', () => {
     expect(await opened.start(place, { picture: {} })).toBeUndefined();
   });
 
+  test('needs the parts before and after it on the disk from the moment it is asked for', async () => {
+    const directory = await record(600);
+    const [first, second, third] = [1, 2, 4].map((hour) => `part_2026-01-02T0${hour}-04-05.000Z`);
+    const report = JSON.parse(reportOf(['a.ogg'], 600)) as object;
+    for (const [part, continues] of [
+      [name, second],
+      [second, first],
+      [first, '../../hall'],
+    ]) {
+      const at = join(raw, 'kitchen', part!);
+      await mkdir(at, { recursive: true });
+      await writeFile(join(at, 'report.json'), JSON.stringify({ ...report, continues: { part: continues, gap: 0 } }));
+    }
+    const { mixes: opened } = open();
+    await opened.start(place, { picture: {}, later: [third!] });
+    const used = [first, second, name, third, 'part_2026-01-02T05-04-05.000Z'].map((part) =>
+      opened.isUsing(join(raw, 'kitchen', part!)),
+    );
+    expect(await Promise.all(used)).toEqual([true, true, true, true, false]);
+    await opened.remove(place);
+    expect(await opened.isUsing(directory)).toBe(false);
+  });
+
   test('waits for its turn, and is refused once too many wait', async () => {
     const { mixes: opened, parts } = open();
     const rooms = Array.from({ length: MAX_WAITING_MIXES + 2 }, (_, i) => `room-${i}`);

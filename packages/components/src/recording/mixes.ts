@@ -57,6 +57,8 @@ export interface MixesOptions extends UploadDefaults {
 interface Job {
   readonly part: PartName;
   readonly later: readonly string[];
+  /** Names of the parts before it; garbage collection must leave them too. */
+  readonly earlier: readonly string[];
   readonly target: S3Target | null;
   /** The credentials came with the request: their endpoint is never shown or logged. */
   readonly byRequest: boolean;
@@ -110,6 +112,7 @@ export class Mixes implements PartMixes {
     if (!nativeInstalled()) {
       throw new ComponentError('NATIVE_FAILED', 'node-av, which decodes and encodes, is not installed on this node');
     }
+    const earlier = await this.#source.earlier(part);
     const other = await notes.read(part, clock.wall());
     const isMixed = this.#jobs.has(keyIn(part)) || (other !== undefined && isActive(other));
     if (isMixed) throw new ComponentError('IN_PROGRESS', `${what} is already being mixed`);
@@ -121,6 +124,7 @@ export class Mixes implements PartMixes {
     const job: Job = {
       part,
       later: order.later ?? [],
+      earlier,
       target,
       byRequest: order.credentials !== undefined,
       cancelled: new AbortController(),
@@ -164,8 +168,9 @@ export class Mixes implements PartMixes {
 
   /** Returns true if a mix of this node, or of one that shares the directory, needs this part or works in it. */
   async isUsing(directory: string): Promise<boolean> {
-    for (const { part } of this.#jobs.values()) {
-      if (directory === this.#directoryOf(part) || directory === this.#workOf(part)) return true;
+    for (const { part, earlier, later } of this.#jobs.values()) {
+      const needed = [part.name, ...earlier, ...later].map((name) => this.#directoryOf({ ...part, name }));
+      if (needed.includes(directory) || directory === this.#workOf(part)) return true;
     }
     const { notes, clock } = this.#options;
     const part = { roomId: basename(dirname(directory)), name: basename(directory) };

@@ -15,7 +15,7 @@ const DOUBT_MS = 2_000;
 const ANSWER_TIMEOUT_MS = 1_000;
 /** How long a room is held for a giver that is cut off. Its own memory of a lost node is as long. */
 const HELD_MS = 10 * 60_000;
-/** Rooms held at once: their snapshots take at most 128 MiB. */
+/** Rooms held at once: their snapshots take at most 128 MiB, and the last segments of their streams as much. */
 const MAX_HELD = 32;
 /**
  * How long and how many moves are remembered after their end. Givers ask again for `HELD_MS`, and would report the end

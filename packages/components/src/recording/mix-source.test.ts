@@ -93,7 +93,8 @@ async function gather(name: string, more: Partial<Gathering & MixSourceOptions> 
   });
   const work = join(base, 'work');
   const { signal } = new AbortController();
-  const gathering = { later: [], target, byRequest: false, signal, fetching: async () => undefined, onProgress: () => undefined };
+  const calls = { fetching: async () => undefined, onProgress: () => undefined };
+  const gathering = { later: [], target, byRequest: false, signal, ...calls };
   const found = await source.gather({ part: { roomId: 'kitchen', name }, ...gathering, ...more }, work);
 
   return found.map((directory) => directory.slice(work.length + 1));

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { silentLog } from '@bloom/log';
-import type { ComponentHost } from '@bloom/rooms';
+import type { ComponentProgress } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
 import { Processes } from '@bloom/processes';
 import { until } from '@bloom/time/testing';
@@ -41,7 +41,7 @@ class Stage {
   #timer: NodeJS.Timeout | undefined;
 
   async open(options: Partial<HlsServiceOptions> = {}): Promise<this> {
-    this.path = await mkdtemp(join(tmpdir(), 'bloom-hls-'));
+    this.path = options.resourcesPath ?? (await mkdtemp(join(tmpdir(), 'bloom-hls-')));
     this.service = new HlsService({
       resourcesPath: this.path,
       s3Endpoint: null,
@@ -64,9 +64,17 @@ class Stage {
     return this;
   }
 
-  async start(options: Record<string, unknown> = {}): Promise<void> {
-    const prepared = await this.service.kind.prepare(options, { roomId: 'kitchen', videoCodec: 'h264' });
-    this.component = prepared.start(this.room.host as ComponentHost) as HlsComponent;
+  async start(options: Record<string, unknown> = {}, progress?: ComponentProgress): Promise<void> {
+    const former = progress === undefined ? undefined : { node: 'former', progress };
+    const prepared = await this.service.kind.prepare(options, { roomId: 'kitchen', videoCodec: 'h264' }, former);
+    const resumed = progress === undefined ? {} : { resumed: { tracks: [], progress } };
+    this.component = prepared.start({ ...this.room.host, ...resumed }) as HlsComponent;
+  }
+
+  /** Directories of streams that are not kept. */
+  get temporary(): string[] {
+    const path = join(this.path, 'temporary_hls');
+    return existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [];
   }
 
   /** Sends silence, 50 packets a second. */
@@ -83,9 +91,13 @@ class Stage {
     this.#timer = setInterval(() => void this.room.frame('a', { data: silence, timestamp: (timestamp += 960) }), 20);
   }
 
-  async file(fileName: string): Promise<string> {
+  async bytes(fileName: string): Promise<Buffer> {
     const located = await this.service.locate({ roomId: 'kitchen', fileName, waitFor: undefined, signal });
-    return 'bytes' in located ? located.bytes.toString() : readFile(join(located.directory, fileName), 'utf8');
+    return 'bytes' in located ? located.bytes : readFile(join(located.directory, fileName));
+  }
+
+  async file(fileName: string): Promise<string> {
+    return (await this.bytes(fileName)).toString();
   }
 
   async playlist(): Promise<string> {
@@ -120,6 +132,14 @@ async function stageWith(options: Partial<HlsServiceOptions> = {}): Promise<Stag
   return stage;
 }
 
+/** A node on the same disk that fetches streams from the giver. */
+function takerOf(giver: Stage): Promise<Stage> {
+  return stageWith({
+    resourcesPath: giver.path,
+    fetch: ({ fileName }) => giver.bytes(fileName),
+  });
+}
+
 /** Starts a store that accepts uploads or answers them with this status. */
 async function store(status: number, objects: string[]): Promise<string> {
   const server = createServer((request, response) => {
@@ -142,15 +162,12 @@ afterEach(async () => {
 withCompositor('stream [needs node-av]', () => {
   test('continues in black while a participant is silent, is served, and ends with its room', async () => {
     const stage = await stageWith();
-    const old = join(stage.path, 'temporary_hls', 'kitchen');
-    await mkdir(old, { recursive: true });
-    await writeFile(join(old, 'of_a_former_stream.m4s'), '');
     await stage.start();
     await expect(stage.file('index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
     stage.speak();
     expect(await stage.playlist()).toContain('#EXTINF:1.99998,\nmuxed_segment_0_main.m4s\n');
     expect(await stage.file('index.m3u8')).toContain('main.m3u8');
-    expect(await readdir(old)).not.toContain('of_a_former_stream.m4s');
+    expect(stage.temporary).toHaveLength(1);
     expect(stage.room.reports).toEqual([]);
     expect(stage.component.inspect()).toMatchObject({
       // Black does not count as a picture.
@@ -162,15 +179,14 @@ withCompositor('stream [needs node-av]', () => {
 
     await stage.component.close();
     await expect(stage.file('index.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    expect(existsSync(old)).toBe(true);
+    expect(stage.temporary).toHaveLength(1);
     await stage.end();
-    expect(existsSync(old)).toBe(false);
+    expect(stage.temporary).toEqual([]);
     expect(stage.notified).toEqual([]);
   });
 
   test('is removed even when a new room with that id keeps its own stream', async () => {
     const stage = await stageWith();
-    const temporary = join(stage.path, 'temporary_hls', 'kitchen');
     await stage.start();
     stage.speak();
     await stage.playlist();
@@ -179,7 +195,7 @@ withCompositor('stream [needs node-av]', () => {
     await stage.start({ persistent: true });
     await former;
     await stage.service.settled();
-    expect(existsSync(temporary)).toBe(false);
+    expect(stage.temporary).toEqual([]);
   });
 
   test('keeps an earlier recording untouched until the new one has a segment, and then keeps both', async () => {
@@ -224,6 +240,24 @@ withCompositor('stream [needs node-av]', () => {
     expect(stage.ended).toEqual(['kitchen']);
     const text = await readFile(join(stage.path, 'recordings', 'kitchen', 'main.m3u8'), 'utf8');
     expect(text.endsWith('#EXT-X-ENDLIST\n')).toBe(true);
+  });
+});
+
+withCompositor('move of a stream [needs node-av]', () => {
+  test('leaves the files of its next node alone when both share a directory', async () => {
+    const giver = await stageWith();
+    await giver.start();
+    giver.speak();
+    await giver.playlist();
+    giver.component.freeze(true);
+    const taker = await takerOf(giver);
+    await taker.start({}, giver.component.progress!());
+    await giver.end();
+    taker.speak();
+    await until(async () => (await taker.playlist()).includes('muxed_header_main_part1_.mp4'), 15_000);
+    await until(() => taker.temporary.some((path) => readdirSync(path).includes('muxed_header_main_part1_.mp4')));
+    expect(taker.temporary).toHaveLength(1);
+    expect(taker.room.reports.filter((report) => report.do === 'crashed')).toEqual([]);
   });
 });
 
@@ -297,7 +331,7 @@ withCompositor('upload [needs node-av]', () => {
     expect(objects).toContainEqual(
       expect.stringMatching(/^\/streams\/kitchen\/muxed_segment_0_main-\w+\.m4s video\/mp4$/),
     );
-    expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
+    expect(stage.temporary).toEqual([]);
   });
 
   test('reports a refusal, and the stream is removed all the same', async () => {
@@ -307,7 +341,7 @@ withCompositor('upload [needs node-av]', () => {
     await stage.playlist();
     await stage.end();
     expect(stage.notified).toEqual(['hlsUploadCrashed']);
-    expect(existsSync(join(stage.path, 'temporary_hls', 'kitchen'))).toBe(false);
+    expect(stage.temporary).toEqual([]);
   });
 });
 
@@ -326,9 +360,9 @@ test('reports a recording as complete when its process was killed', async () => 
 
 test('frees the place of a stream only once nothing is left in it', async () => {
   const stage = await stageWith({ nativeInstalled: () => true });
-  const place = join(stage.path, 'temporary_hls', 'kitchen');
   await stage.start();
-  await until(() => existsSync(place));
+  await until(() => stage.temporary.length > 0);
+  const place = stage.temporary[0]!;
   await Promise.all(Array.from({ length: 500 }, (_, i) => writeFile(join(place, `segment-${i}`), '')));
 
   stage.service.roomEnded('kitchen');

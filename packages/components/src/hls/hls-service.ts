@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '@bloom/log';
@@ -26,7 +27,10 @@ import { StreamNames } from './names.js';
 import { StreamDirectory } from './stream-directory.js';
 
 export interface HlsServiceOptions {
-  /** Root of all files. Streams live in `temporary_hls/<roomId>`, or in `recordings/<roomId>` if they are kept. */
+  /**
+   * Root of all files. A stream lives in a directory of its own in `temporary_hls`, or in `recordings/<roomId>` if it is
+   * kept.
+   */
   resourcesPath: string;
   /** `JF_S3_ENDPOINT`; null = AWS. */
   s3Endpoint: string | null;
@@ -175,6 +179,16 @@ export class HlsService {
     return this.#outputs.has(roomId);
   }
 
+  #uses(path: string): boolean {
+    for (const output of this.#outputs.values()) {
+      for (let one: Output | undefined = output; one !== undefined; one = one.former) {
+        if (one.directory.path === path) return true;
+      }
+    }
+
+    return false;
+  }
+
   /** Ends the stream of a room whose end has been announced: uploads it, and removes it unless it is to be kept. */
   roomEnded(roomId: string): void {
     const output = this.#outputs.get(roomId);
@@ -193,8 +207,9 @@ export class HlsService {
     const timer = new Timer();
     let ended = false;
     const tidy = async (): Promise<void> => {
-      const isLive = (roomId: string): boolean => this.holds(roomId);
-      const onFailure = (roomId: string, error: unknown): void => log.warn('hls.tidy_failed', { roomId, error });
+      const isLive = (path: string): boolean => this.#uses(path);
+      const onFailure = (name: string, error: unknown): void =>
+        log.warn('hls.tidy_failed', { roomId: name.split('~')[0], error });
       const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall(), onFailure });
       const { removed, ended: finished } = found;
       if (removed.length > 0 || finished.length > 0) log.info('hls.tidied', { removed, ended: finished });
@@ -235,7 +250,7 @@ export class HlsService {
     const track = destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`;
     const names = new StreamNames(moved?.progress.track ?? track);
     const directory = new StreamDirectory({
-      path: join(resourcesPath, persistent ? 'recordings' : 'temporary_hls', roomId),
+      path: persistent ? join(resourcesPath, 'recordings', roomId) : temporaryPath(resourcesPath, roomId),
       playlist: names.media,
       onFailure: (error) => {
         log.error('hls.write_failed', { error });
@@ -342,12 +357,9 @@ export class HlsService {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      // A new room may already use the id, with a stream in the same place. A stream that starts during the removal
-      // waits for it (`replaced`), so delete the entry last.
-      const current = (): Output | undefined => this.#outputs.get(roomId);
-      const taken = current() !== output && current()?.directory.path === directory.path;
-      if (!persistent && !taken) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
-      if (current() === output) this.#outputs.delete(roomId);
+      if (!persistent) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
+      // A new room may already use the id.
+      if (this.#outputs.get(roomId) === output) this.#outputs.delete(roomId);
       if (isRecording(output)) this.#options.endRecording(roomId);
     }
   }
@@ -366,4 +378,13 @@ export class HlsService {
       this.#options.notify({ type: 'hlsUploadCrashed', roomId });
     }
   }
+}
+
+/**
+ * Returns a new path for a stream that is not kept. Its room may move between nodes that share a disk, and the node that
+ * it has left removes its own files only.
+ */
+function temporaryPath(resourcesPath: string, roomId: string): string {
+  // The file system limits names to 255 bytes, and ids may be as long.
+  return join(resourcesPath, 'temporary_hls', `${roomId.slice(0, 60)}~${randomBytes(6).toString('hex')}`);
 }

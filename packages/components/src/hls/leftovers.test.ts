@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { FRESH_MS, tidyLeftovers, UPLOADING_MS } from './leftovers.js';
 
 let base: string;
@@ -26,9 +26,9 @@ async function put(path: string, text: string, ageMs: number): Promise<void> {
 const tidy = (live: readonly string[] = []) =>
   tidyLeftovers({
     resourcesPath: base,
-    isLive: (roomId) => live.includes(roomId),
+    isLive: (path) => live.includes(relative(base, path)),
     now,
-    onFailure: (roomId) => failed.push(roomId),
+    onFailure: (name) => failed.push(name),
   });
 const text = (path: string): Promise<string> => readFile(join(base, path), 'utf8');
 
@@ -49,7 +49,7 @@ test('leaves alone what is growing, live here, already ended, or not a stream', 
   await put('recordings/ended/main.m3u8', '#EXTM3U\n#EXT-X-ENDLIST\n', 60_000);
   await put('recordings/other/notes.txt', 'x', 60_000);
   await put('recordings/empty/main.m3u8', '', 2_000);
-  expect(await tidy(['live'])).toEqual({ removed: [], ended: [], fresh: 3 });
+  expect(await tidy(['temporary_hls/live', 'recordings/live'])).toEqual({ removed: [], ended: [], fresh: 3 });
   expect(await text('recordings/live/main.m3u8')).toBe('#EXTM3U\n');
   expect((await readdir(join(base, 'temporary_hls'))).toSorted()).toEqual(['growing', 'live']);
 });

@@ -6,16 +6,16 @@ import { PLAYLIST_END } from './playlist.js';
 export interface LeftoversOptions {
   /** Root of all files. */
   resourcesPath: string;
-  /** Returns true while this process makes or uploads a stream of that room. */
-  isLive(roomId: string): boolean;
+  /** Returns true while this process makes or uploads a stream in that directory. */
+  isLive(path: string): boolean;
   /** Unix milliseconds. */
   now: number;
-  /** Called for each entry that cannot be cleaned up; the others still are. */
-  onFailure(roomId: string, error: unknown): void;
+  /** Called with the name of each entry that cannot be cleaned up; the others still are. */
+  onFailure(name: string, error: unknown): void;
 }
 
 export interface Leftovers {
-  /** Temporary streams removed. */
+  /** Directories of temporary streams removed. */
   removed: string[];
   /** Recordings completed. */
   ended: string[];
@@ -34,26 +34,27 @@ export const UPLOADING_MS = 600_000;
  */
 export async function tidyLeftovers({ resourcesPath, isLive, now, onFailure }: LeftoversOptions): Promise<Leftovers> {
   const found: Leftovers = { removed: [], ended: [], fresh: 0 };
-  const eachIn = async (kind: string, tidy: (roomId: string, path: string) => Promise<void>): Promise<void> => {
-    for (const roomId of await directories(join(resourcesPath, kind))) {
-      if (isLive(roomId)) continue;
-      await tidy(roomId, join(resourcesPath, kind, roomId)).catch((error: unknown) => onFailure(roomId, error));
+  const eachIn = async (kind: string, tidy: (name: string, path: string) => Promise<void>): Promise<void> => {
+    for (const name of await directories(join(resourcesPath, kind))) {
+      const path = join(resourcesPath, kind, name);
+      if (isLive(path)) continue;
+      await tidy(name, path).catch((error: unknown) => onFailure(name, error));
     }
   };
-  await eachIn('temporary_hls', async (roomId, path) => {
+  await eachIn('temporary_hls', async (name, path) => {
     if (await isYounger(path, now - UPLOADING_MS)) found.fresh += 1;
     else {
       await rm(path, { recursive: true, force: true });
-      found.removed.push(roomId);
+      found.removed.push(name);
     }
   });
-  await eachIn('recordings', async (roomId, path) => {
+  await eachIn('recordings', async (name, path) => {
     const playlist = await mediaPlaylistIn(path);
     if (playlist === undefined || (await hasEnded(playlist))) return;
     if (await isYounger(playlist, now - FRESH_MS)) found.fresh += 1;
     else {
       await appendFile(playlist, `${PLAYLIST_END}\n`);
-      found.ended.push(roomId);
+      found.ended.push(name);
     }
   });
 

@@ -64,6 +64,8 @@ export class HlsComponent implements Component {
       onMessage: (message) => this.#fromEngine(message),
       onCrash: (reason) => this.fail(`the compositor ended: ${reason}`),
     });
+    // Its viewers wait for the next part, even if nobody publishes.
+    if (host.resumed?.progress.stream !== undefined) void this.#engine.send({ type: 'start' });
   }
 
   inspect(): object {

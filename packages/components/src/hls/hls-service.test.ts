@@ -261,6 +261,19 @@ withCompositor('move of a stream [needs node-av]', () => {
   });
 });
 
+withCompositor('move of a stream that nobody fills [needs node-av]', () => {
+  test('goes on in black and silence, and does not end', async () => {
+    const giver = await stageWith();
+    await giver.start();
+    giver.speak();
+    await giver.playlist();
+    giver.component.freeze(true);
+    const taker = await takerOf(giver);
+    await taker.start({}, giver.component.progress!());
+    await until(async () => (await taker.playlist()).includes('muxed_header_main_part1_.mp4'), 15_000);
+  });
+});
+
 withCompositor('compositor [needs node-av]', () => {
   test('gets tracks through taps, which close with their tracks', async () => {
     const stage = await stageWith();

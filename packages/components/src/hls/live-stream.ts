@@ -180,7 +180,9 @@ export class LiveStream {
    */
   progress(): StreamProgress | undefined {
     if (!this.hasPlaylist) return undefined;
-    if (this.lowLatency && this.#open === null) throw new Error('its stream is between two segments');
+    // A stretch that has made nothing yet is announced by its own discontinuity.
+    const isNew = this.#header > 0 && this.#newest.segment === this.#base;
+    if (this.lowLatency && this.#open === null && !isNew) throw new Error('its stream is between two segments');
     const listed = this.#segments.slice(this.#firstListed);
     if (this.#open !== null) listed.push(this.#open);
     const newest: Segment[] = [];

@@ -171,6 +171,12 @@ describe('a stream that moves', () => {
     expect(late.text(segmentOf(6))).toBe('<b 1.0>');
   });
 
+  test('moves again with low latency before it has made anything of its own', async () => {
+    const c = (await move(await move(new Side('a').parts(26), 'b'), 'c')).parts(6);
+    expect(c.names).toEqual([0, 1, 2, 3, 4, 5].map(segmentOf));
+    expect(c.playlist.match(/DISCONTINUITY/g)).toHaveLength(1);
+  });
+
   test('tells its next node whole numbers only, as messages between nodes have them', () => {
     const { segments, next } = new Side('a').parts(26).stream.progress()!;
     const numbers = segments.flatMap(({ startedAtMs, parts, header }) => [

@@ -92,7 +92,12 @@ export class Compositor {
       if (kind === 'audio' && !this.#audios.has(id)) this.#audios.set(id, new AudioSource(this.#options.native));
       if (kind === 'video' && !this.#videos.has(id)) this.#videos.set(id, this.#newVideo(id, origin));
     }
-    if (tracks.length > 0) this.#nextFrameMs ??= this.#options.clock.now();
+    if (tracks.length > 0) this.start();
+  }
+
+  /** Starts the clock of a stream that goes on: it is black and silent until there are tracks. */
+  start(): void {
+    this.#nextFrameMs ??= this.#options.clock.now();
   }
 
   /** Pictures withheld from decoders because they exceed a limit or memory is short. */

@@ -29,6 +29,7 @@ async function main(): Promise<void> {
   handle = (message) => {
     if (message.type === 'unit') compositor.unit(message.unit);
     else if (message.type === 'tracks') compositor.setTracks(message.tracks);
+    else if (message.type === 'start') compositor.start();
     else {
       compositor.finish();
       // Exit once the parts have been sent.

@@ -24,6 +24,8 @@ export interface EngineUnit {
 export type ToEngine =
   /** Replaces the tracks to compose, in tile order. The first track starts the clock. */
   | { type: 'tracks'; tracks: EngineTrack[] }
+  /** Starts the clock without a track. */
+  | { type: 'start' }
   | { type: 'unit'; unit: EngineUnit }
   /** Sends the remaining parts and exits. */
   | { type: 'finish' };

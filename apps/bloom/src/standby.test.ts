@@ -193,6 +193,30 @@ describe('a cluster of three nodes with standbys', () => {
     expect(owner.members).toEqual([nameOf(third)]);
   });
 
+  test('lets every room of a node that stalls while its rooms move away run somewhere', async () => {
+    const owner = node('n1');
+    const ids = Array.from({ length: 12 }, (_, i) => `room ${i}`);
+    for (const roomId of ids) await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId }));
+    await cluster.world.run(3_000);
+    cluster.world.schedule(owner.machine, 0, () => void owner.registry.departures.moveAll(60_000));
+    await cluster.world.run(30);
+    cluster.world.freeze(owner.machine);
+    await cluster.world.run(8_000);
+    cluster.world.thaw(owner.machine);
+    await cluster.world.run(40_000);
+    expect(ids.filter((roomId) => owners(roomId).length !== 1)).toEqual([]);
+  });
+
+  test('does not let an owner that is cut off move its room', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    cut('n1');
+    await cluster.world.run(2_700);
+    const moved = await on(owner, () => owner.registry.departures.moveTo('kitchen', null));
+    expect(moved).toEqual({ outcome: 'stays', reason: 'its standby may have taken it over' });
+  });
+
   test('chooses another standby within 5 s when one is lost, and the owner goes on meanwhile', async () => {
     const owner = node('n1');
     const standby = await open(owner, 'kitchen');

@@ -26,6 +26,8 @@ export interface MixRecordingOptions {
   onProgress?(share: number): void;
   /** Called once per cause when a file's pictures are left out because they are too large or memory is short. */
   onLeftOut?(path: string, reason: string): void;
+  /** True if nobody waits for the movie: it is made only on cores that nothing else wants. */
+  isBatch?: boolean;
   /** Ends the process and removes its file when aborted. */
   signal?: AbortSignal;
   /** Default: of its own, which are not logged. */
@@ -41,8 +43,8 @@ export interface MixedRecording {
 
 /**
  * Mixes a finished recording into one MP4 file with all pictures in a grid and all sound, aligned by the recording's
- * report. Between parts, the time that the room needed to move is black and silent. Runs in a forked process at the
- * lowest priority; a failure leaves nothing behind.
+ * report. Between parts, the time that the room needed to move is black and silent. Runs in a forked process; a
+ * failure leaves nothing behind.
  * @throws ComponentError `BAD_RECORDING`, `MIX_FAILED` also for an impossible picture and when aborted
  */
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
@@ -83,7 +85,7 @@ export function pictureOf({ layout = 'grid', width = 1_280, height = 720 }: Part
 
 async function runMixer(job: MixJob, expectedMs: number, options: MixRecordingOptions): Promise<number> {
   const { entry = new URL('./mix-main.js', import.meta.url), onProgress, onLeftOut, signal } = options;
-  const { processes = new Processes({ log: silentLog }) } = options;
+  const { processes = new Processes({ log: silentLog }), isBatch = false } = options;
   if (signal?.aborted === true) throw new ComponentError('MIX_FAILED', 'the recording is not mixed: it was cancelled');
   let made: number | undefined;
   let failure: string | undefined;

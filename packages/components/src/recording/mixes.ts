@@ -232,6 +232,7 @@ export class Mixes implements PartMixes {
         output,
         picture: { layout, width, height },
         processes,
+        isBatch: true,
         signal,
         onProgress: (share) => {
           job.progress = share;

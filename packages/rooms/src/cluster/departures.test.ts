@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
+import { Fence } from '../fence.js';
 import { defaultRoomConfig } from '../room-service.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
@@ -22,6 +23,7 @@ function start({
   protocol = 3,
   isFenced = (): boolean => false,
   isBusy = false,
+  isReleased = true,
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
@@ -31,6 +33,9 @@ function start({
   const late: Carry[] = [];
   /** What became of the room's webhooks. */
   const told: string[] = [];
+  const fence = new Fence();
+  const fenced = new Set<string>();
+  fence.watcher = { changed: () => undefined, isFenced: (roomId) => fenced.has(roomId) || isFenced() };
   /** Members that the latest place was not to be on, if there are others. */
   let avoided: ReadonlySet<string> = new Set();
   const port = {
@@ -56,6 +61,8 @@ function start({
       roomIds: () => here.ids,
       load: () => ({ forwardedTracks: 0, rooms: here.held + here.ids.length }),
       whyStays: () => undefined,
+      roomRef: (roomId) => (here.ids.includes(roomId) ? ({ path: '/rooms/kitchen', key: '1' } as RoomRef) : undefined),
+      fence,
       giveRoom: async (_roomId: string, carry: Carry) => {
         if (isBusy) {
           late.push(carry);
@@ -80,9 +87,8 @@ function start({
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
     given: () => undefined,
     withdraw: () => undefined,
-    release: async () => undefined,
+    release: async () => isReleased,
     restore: () => undefined,
-    isFenced,
     settled: async () => isSettled,
     webhooks: {
       settled: () => new Promise((done) => (hasReceiver ? undefined : done())),
@@ -101,7 +107,7 @@ function start({
     clock,
   });
 
-  return { clock, departures, freezes, given, late, told, avoided: () => [...avoided] };
+  return { clock, departures, fence, fenced, freezes, given, late, told, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -195,6 +201,36 @@ describe('the webhooks of a room that moves while its receiver is slow', () => {
     await clock.advanceAsync(200, turn);
     await closing;
     expect(told).toContain('give');
+  });
+});
+
+describe('a room that a standby may have taken over', () => {
+  const taken = { offerAnswer: { accepted: true }, takeAnswer: { path: '/rooms/kitchen', key: '2' } };
+
+  test('stays', async () => {
+    const { departures, fenced, freezes } = start(taken);
+    fenced.add('kitchen');
+    expect(await departures.move('kitchen')).toBe('its standby may have taken it over');
+    expect(freezes).toEqual([]);
+  });
+
+  test('stays if its standby does not let go of it, and its place is free again', async () => {
+    const { departures, freezes, told } = start({ ...taken, isReleased: false });
+    expect(await departures.move('kitchen')).toBe('its standby may have taken it over');
+    expect([freezes, told]).toEqual([[], ['keepRoom']]);
+  });
+
+  test('is not given away if the node was stopped while it was offered', async () => {
+    const { departures, fence, given } = start(taken);
+    let asked = 0;
+    fence.watcher = { changed: () => undefined, isFenced: () => (asked += 1) > 1 };
+    expect(await departures.move('kitchen')).not.toBeNull();
+    expect(given).toEqual([undefined]);
+  });
+
+  test('has ended here once it has been given up, although it is still announced', async () => {
+    const { departures } = start({ ...taken, here: { held: 0, ids: [] } });
+    expect(await departures.move('kitchen')).toBe('it has ended');
   });
 });
 

@@ -55,7 +55,7 @@ const TOO_LATE = 'it was busy for too long';
 
 export interface DeparturesOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds' | 'load'>;
+  host: Pick<RoomHost, 'giveRoom' | 'whyStays' | 'roomIds' | 'load' | 'roomRef' | 'fence'>;
   placement: Pick<Placement, 'reserveElsewhere' | 'reserveOn'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
@@ -63,11 +63,9 @@ export interface DeparturesOptions {
   given: (roomId: string) => void;
   /** Withdraws the announcement of a room that has moved away. */
   withdraw: (room: OwnedRoom) => void;
-  /** Prepares the move of a room; `restore` is called if it stays. */
-  release: (roomId: string) => Promise<void>;
+  /** Prepares the move of a room, or resolves with false if a standby may take it over. Then `restore` is called. */
+  release: (roomId: string) => Promise<boolean>;
   restore: (roomId: string) => void;
-  /** Returns whether a standby may have taken the room over. */
-  isFenced: (roomId: string) => boolean;
   /** Resolves with whether every member has all events of the room. */
   settled: (roomId: string) => Promise<boolean>;
   webhooks: Omit<RoomWebhooks, 'release'>;
@@ -244,17 +242,17 @@ export class Departures {
   }
 
   async #move(roomId: string, to: string | null): Promise<Given | string> {
-    const { host, placement, port, owned, given, withdraw, isFenced, webhooks, newId, points, clock, log } =
-      this.#options;
+    const { host, placement, port, owned, given, withdraw, webhooks, newId, points, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
     const known = owned(roomId);
-    if (known === undefined) return 'it has ended';
+    // A room that a standby has taken over is announced until nothing is passed on any more.
+    if (known === undefined || host.roomRef(roomId) === undefined) return 'it has ended';
+    if (host.fence.isFenced(roomId)) return CUT_OFF;
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
-    if (isFenced(roomId)) return CUT_OFF;
     // Frozen rooms make their clients wait, so it is asked before, and again during the freeze.
     const webhooksMove = port.members().every((member) => port.speaks(member, WEBHOOKS_MOVE));
     if (!this.#isUrgent && !(await this.#isSettled(roomId, !webhooksMove))) return NOT_SETTLED;
@@ -263,11 +261,14 @@ export class Departures {
     if (typeof place === 'string') return place;
 
     points?.reached('reserved');
-    await this.#options.release(roomId);
-    // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
-    const own = owned(roomId) ?? known;
     const { node, reservation } = place;
     const move = newId();
+    if (!(await this.#options.release(roomId))) {
+      port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
+      return CUT_OFF;
+    }
+    // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
+    const own = owned(roomId) ?? known;
     const departure: Departure = { roomId, move, node, side: new MoveSide<GiverState, GiverEvent>(GIVER, 'offering') };
     this.#departures.set(move, departure);
     const since = clock.now();
@@ -281,7 +282,8 @@ export class Departures {
     const carry: Carry = {
       offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
       given: () => {
-        if (isFenced(roomId) || !departure.side.on('accepted')) return undefined;
+        // This process may have been stopped since, and a standby may have won meanwhile.
+        if (host.fence.isFenced(roomId) || !departure.side.on('accepted')) return undefined;
         points?.reached('give');
         given(roomId);
         const arrival = this.#untilTaken(departure);

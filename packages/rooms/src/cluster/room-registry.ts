@@ -142,7 +142,6 @@ export class RoomRegistry {
       withdraw,
       release: (roomId) => this.standby.release(roomId),
       restore: (roomId) => this.standby.restore(roomId),
-      isFenced: (roomId) => host.fence.isFenced(roomId),
       settled: options.settled ?? (async () => true),
       webhooks,
       newId,

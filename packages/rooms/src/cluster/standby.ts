@@ -131,9 +131,9 @@ export class Standby {
     this.#standbys?.ended(roomId);
   }
 
-  /** Prepares the move of a room of this node. */
-  async release(roomId: string): Promise<void> {
-    await this.#standbys?.release(roomId);
+  /** Prepares the move of a room of this node. Resolves with false if another node may take it over. */
+  async release(roomId: string): Promise<boolean> {
+    return (await this.#standbys?.release(roomId)) ?? true;
   }
 
   /** Must be called when a room that was to move has stayed. */

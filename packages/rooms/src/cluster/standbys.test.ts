@@ -26,7 +26,9 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   let snapshot: typeof SNAPSHOT | string = SNAPSHOT;
   const ids = new Set<string>();
   let mirrorAnswer: object = { kept: true };
+  let isCutOff = false;
   const call = async (node: string, { type }: { type: string }): Promise<unknown> => {
+    if (isCutOff) throw new Error('TIMEOUT');
     if (type === 'load') return { forwardedTracks: 0, rooms: rooms[node] ?? 0, draining: false };
     if (type === 'pulse') return { votes: [] };
     sent.push(`${type} ${node}`);
@@ -66,6 +68,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     standby: () => standbys.standbys.get('kitchen'),
     holds: (state: typeof snapshot) => (snapshot = state),
     answers: (answer: object) => (mirrorAnswer = answer),
+    cut: () => (isCutOff = true),
     advance: (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve))),
   };
 }
@@ -149,6 +152,17 @@ test('a room with an HLS component has no standby, because its files are lost wi
   expect(lines).toEqual([
     ['room.no_standby', { roomId: 'kitchen', reason: 'its hls component needs the files of its node' }],
   ]);
+});
+
+test('a room that its standby may have taken over is not released, and keeps its epoch', async () => {
+  const { standbys, announced, cut, advance } = start({ 'b@two': 3, 'c@three': 3 });
+  await advance(3_000);
+  cut();
+  await advance(3_000);
+  announced.length = 0;
+  const released = standbys.release('kitchen');
+  await advance(300);
+  expect([await released, announced]).toEqual([false, []]);
 });
 
 test('the standby of a room that has ended forgets it', async () => {

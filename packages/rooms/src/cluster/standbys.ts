@@ -117,16 +117,17 @@ export class Standbys implements RoomWatcher {
 
   /**
    * Prepares a move of the room: it has no standby meanwhile, and its next epoch is one that no standby has been given.
-   * Resolves when the standby has forgotten the room or does not answer.
+   * Resolves when the standby has forgotten the room or does not answer; with false if it may take the room over.
    */
-  async release(roomId: string): Promise<void> {
+  async release(roomId: string): Promise<boolean> {
     const ward = this.#wards.get(roomId);
-    if (ward === undefined) return;
+    if (ward === undefined) return true;
     ward.isPaused = true;
     ward.standby = undefined;
     const { clock } = this.#options;
     await inTime(this.#dismiss(ward), { timeoutMs: RELEASE_MS, late: () => undefined, clock });
-    this.#raise(ward);
+
+    return this.#raise(ward);
   }
 
   /** Must be called when a room that was released has not moved. */
@@ -311,8 +312,8 @@ export class Standbys implements RoomWatcher {
         if (this.#wards.get(ward.roomId) !== ward || ward.standby !== undefined || ward.isPaused) continue;
         const node = choose(ward.roomId, held);
         if (node === undefined) continue;
+        if (!this.#raise(ward)) continue;
         held.set(node, (held.get(node) ?? 0) + 1);
-        this.#raise(ward);
         ward.appoint(node);
         void this.#send(ward);
       }
@@ -321,9 +322,15 @@ export class Standbys implements RoomWatcher {
     }
   }
 
-  /** Gives the room an epoch above all that were given to standbys, so that it wins against former ones. */
-  #raise(ward: Ward): void {
+  /**
+   * Gives the room an epoch above all that were given to standbys, so that it wins against former ones. Returns false
+   * if one of them may own the room: it would give the room up, and nobody would have it.
+   */
+  #raise(ward: Ward): boolean {
+    if (this.isFenced(ward.roomId)) return false;
     if (this.#wards.get(ward.roomId) === ward && ward.raise()) this.#options.announce(ward.room);
+
+    return true;
   }
 
   async #send(ward: Ward): Promise<void> {

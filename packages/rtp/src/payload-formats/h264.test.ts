@@ -53,16 +53,38 @@ describe('H.264 packet', () => {
     ['5c 41 9a', 0],
     ['1c', 0],
     ['18 0002 0605 0002 019a', 1],
-    ['18 0002 0605', 0],
+    ['18 0002 0605', 1],
     ['78 0002 019a 0002 68ce', 0],
     ['18 0009 019a', 0],
     ['18 0000 0001 01', 0],
-    ['06 05', 0],
+    ['06 05', 1],
+    ['09 f0', 1],
+    ['1c 86 05', 1],
+    ['0e 80', 1],
+    ['6e 80', 0],
+    ['18 0002 09f0 0002 0605', 1],
+    ['78 0002 09f0 0002 68ce', 0],
+    ['18 0002 09f0 0002 65bb', 0],
+    ['0c ff', 0],
     ['67 42e01f', 0],
     ['', 0],
-  ])('%s is in temporal layer %d: 1 if no other picture refers to its slices', (payload, layer) => {
+  ])('%s is in temporal layer %d: 1 if no other picture refers to its slices, or it has nothing that lasts', (payload, layer) => {
     entryPoint(payload);
     expect(reader.temporalLayer).toBe(layer);
+  });
+
+  test('shows no layer if it has only what accompanies a picture', () => {
+    const shown = ['09 f0', '18 0002 09f0 0002 0605', '18 0002 09f0 0002 019a', '01 9a', '41 9a'].map((payload) => {
+      entryPoint(payload);
+      return reader.hasPicture;
+    });
+    expect(shown).toEqual([false, false, true, true, true]);
+  });
+
+  test('with the marker of its picture stays in the base layer', () => {
+    expect(view.parse(Buffer.from('80e00001000000000000000109f0', 'hex'))).toBe(true);
+    reader.read(view);
+    expect(reader.temporalLayer).toBe(0);
   });
 
   test('reads garbage without throwing', () => {

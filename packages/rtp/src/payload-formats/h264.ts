@@ -16,7 +16,18 @@ import {
   formatParameters,
 } from './payload-format.js';
 
-export const NalType = { slice: 1, idr: 5, sei: 6, sps: 7, pps: 8, aud: 9, stapA: 24, fuA: 28 } as const;
+export const NalType = {
+  slice: 1,
+  idr: 5,
+  sei: 6,
+  sps: 7,
+  pps: 8,
+  aud: 9,
+  /** Says something about the slice behind it. */
+  prefix: 14,
+  stapA: 24,
+  fuA: 28,
+} as const;
 
 /** Limits on one picture: a larger one is an attack. */
 const MAX_ACCESS_UNIT_BYTES = 8 * 1024 * 1024;
@@ -27,10 +38,21 @@ export const nalType = (nal: Buffer): number => (nal[0] ?? 0) & 0x1f;
 /** Returns whether `first_mb_in_slice` of this slice is 0, encoded as a single set bit (ITU-T H.264, 7.3.3 and 9.1). */
 const beginsPicture = (slice: Buffer): boolean => ((slice[1] ?? 0) & 0x80) !== 0;
 
+/** What a packet may hold. */
+const Content = {
+  /** Something that other pictures need. */
+  referred: 1,
+  /** Slices of a picture to which no other refers. */
+  slice: 2,
+  /** Units that stand before slices, and that receivers can do without. */
+  companion: 4,
+} as const;
+
 /**
  * Pictures to which no other refers (`nal_ref_idc` 0, ITU-T H.264 section 7.4.1) are the upper one of two temporal
  * layers: Chromium's highest layer in the modes L1T2 and L1T3. A receiver may begin with any of them. Larger sizes
- * arrive as separate streams; RFC 6190 is not supported.
+ * arrive as separate streams; RFC 6190 is not supported. Packets that only accompany a picture do not tell its layer, and
+ * count as the upper one: without its slices, receivers would take them for a picture that never ends.
  */
 class H264Reader implements PayloadReader {
   temporalLayer = 0;
@@ -38,6 +60,7 @@ class H264Reader implements PayloadReader {
   readonly endsLayer = false;
   readonly switchesTo = 1;
   readonly headerLength = 0;
+  hasPicture = true;
   entryPoint: EntryPoint = EntryPoint.no;
 
   /** A slice starts nothing without its parameter sets, which may be in a packet before it. */
@@ -45,7 +68,11 @@ class H264Reader implements PayloadReader {
     const at = findKeyframeUnit(view);
     const unit = at < 0 ? 0 : view.buffer[at]! & 0x1f;
     this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
-    this.temporalLayer = at < 0 && isDispensable(view) ? 1 : 0;
+    const content = at < 0 ? contentOf(view) : Content.referred;
+    this.hasPicture = content !== Content.companion;
+    // The end of a picture is never left out alone.
+    const isUpper = this.hasPicture ? (content & (Content.referred | Content.slice)) === Content.slice : !view.marker;
+    this.temporalLayer = isUpper ? 1 : 0;
     return true;
   }
 
@@ -81,33 +108,35 @@ function findKeyframeUnit(view: RtpView): number {
   return -1;
 }
 
-/** Returns whether the packet has slices, and no picture refers to theirs. */
-function isDispensable({ buffer, payloadStart, payloadEnd }: RtpView): boolean {
-  if (payloadStart >= payloadEnd) return false;
+/** Returns a bit set of the `Content` that the packet has; 0 if it is malformed or cut off. */
+function contentOf({ buffer, payloadStart, payloadEnd }: RtpView): number {
+  if (payloadStart >= payloadEnd) return 0;
   const first = buffer[payloadStart]!;
   const type = first & 0x1f;
   if (type === NalType.fuA) {
-    return isUnreferred(first) && payloadStart + 2 <= payloadEnd && isSlice(buffer[payloadStart + 1]! & 0x1f);
+    return payloadStart + 2 > payloadEnd ? 0 : contentOfUnit((first & 0x60) | (buffer[payloadStart + 1]! & 0x1f));
   }
-  if (type !== NalType.stapA) return isUnreferred(first) && isSlice(type);
+  if (type !== NalType.stapA) return contentOfUnit(first);
 
-  let found = false;
+  let found = 0;
   let at = payloadStart + 1;
   while (at + 3 <= payloadEnd) {
     const size = readU16(buffer, at);
-    if (size === 0 || at + 2 + size > payloadEnd) return false;
-    const header = buffer[at + 2]!;
-    if (!isUnreferred(header)) return false;
-    found ||= isSlice(header & 0x1f);
+    if (size === 0 || at + 2 + size > payloadEnd) return 0;
+    found |= contentOfUnit(buffer[at + 2]!);
     at += 2 + size;
   }
   return found;
 }
 
-const isUnreferred = (header: number): boolean => (header & 0x60) === 0;
-
-/** Types 1 to 4: a slice, or a partition of one. */
-const isSlice = (type: number): boolean => type >= NalType.slice && type < NalType.idr;
+/** Types 1 to 4 are slices, or partitions of one. */
+function contentOfUnit(header: number): number {
+  const type = header & 0x1f;
+  if ((header & 0x60) !== 0) return Content.referred;
+  if (type >= NalType.slice && type < NalType.idr) return Content.slice;
+  const accompanies = type === NalType.sei || type === NalType.aud || type === NalType.prefix;
+  return accompanies ? Content.companion : 0;
+}
 
 function isKeyframeUnit(type: number): boolean {
   return type === NalType.idr || type === NalType.sps;

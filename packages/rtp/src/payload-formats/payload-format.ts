@@ -22,6 +22,8 @@ export interface PayloadReader {
    */
   readonly temporalLayer: number;
   readonly spatialLayer: number;
+  /** False if the packet has no part of a picture, so that it does not show which layers there are. */
+  readonly hasPicture?: boolean;
   /** True for the last packet of a picture's spatial layer. */
   readonly endsLayer: boolean;
   /**

@@ -251,6 +251,37 @@ describe('a viewer of H.264 in which every second picture can be left out', () =
     expect(types.slice(-2).toSorted()).toEqual([0x01, 0x41]);
   });
 
+  test('gets nothing of a picture that is left out, not even its delimiter in a packet of its own', () => {
+    const viewer = join();
+    narrow(viewer);
+    for (const header of [0x40, 0x00, 0x40]) {
+      camera.timestamp += 2_970;
+      const fragment = (flags: number): Buffer => Buffer.from([header | 28, flags | 1, 0x9a, 1, 2]);
+      for (const payload of [Buffer.from([9, 0xf0]), Buffer.from([6, 5]), fragment(0x80)])
+        publisher.send(camera.packet(payload, false));
+      publisher.send(camera.packet(fragment(0x40), true));
+    }
+    expect(new Set(viewer.packets.map(({ timestamp }) => timestamp)).size).toBe(2);
+    expect(viewer.packets.map(({ payload, marker }) => [payload[0], marker])).toEqual([
+      [0x5c, false],
+      [0x5c, true],
+      [0x5c, false],
+      [0x5c, true],
+    ]);
+    for (const [i, { sequence }] of viewer.packets.slice(1).entries())
+      expect((sequence - viewer.packets[i]!.sequence) & 0xffff).toBe(1);
+  });
+
+  test('has no layers to leave out where only delimiters have a packet of their own', () => {
+    join();
+    for (let i = 0; i < 60; i += 1) {
+      publisher.send(camera.packet(Buffer.from([9, 0xf0]), false));
+      for (const packet of camera.h264Frame({ key: i === 0, elapsedMs: 33 })) publisher.send(packet);
+      world.advance(33);
+    }
+    expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.layers).toBeUndefined();
+  });
+
   test('gets an empty packet for a picture that is left out and comes late, since it waits for the number', () => {
     const viewer = join();
     narrow(viewer);

@@ -9,7 +9,7 @@ const MEASURE_MS = 1000;
 /** Weight of the last interval: a single key picture must not look like a rate. */
 const SMOOTHING = 0.25;
 
-type PacketLayers = Pick<PayloadReader, 'spatialLayer' | 'temporalLayer'>;
+type PacketLayers = Pick<PayloadReader, 'spatialLayer' | 'temporalLayer' | 'hasPicture'>;
 
 /** A step of quality: all layers up to these. */
 export interface LayerStep {
@@ -36,7 +36,8 @@ export class LayerRates {
   }
 
   /** Counts a packet. A new layer counts at once, a missing one ends with the interval. */
-  count({ spatialLayer, temporalLayer }: PacketLayers, bytes: number, nowMs: number): void {
+  count({ spatialLayer, temporalLayer, hasPicture }: PacketLayers, bytes: number, nowMs: number): void {
+    if (hasPicture === false) return;
     if (this.#startedMs < 0) this.#startedMs = nowMs;
     if (nowMs - this.#startedMs >= MEASURE_MS) this.#measure(nowMs);
     const spatial = Math.min(spatialLayer, MAX_SPATIAL - 1);

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ManualClock } from '@bloom/time/testing';
 import { silentLog, type Log } from '@bloom/log';
@@ -212,6 +214,20 @@ describe('endings', () => {
 
     expect(system.size).toBe(0);
     expect(() => system.spawn(counter())).toThrow('stopped');
+  });
+
+  test('a system that nobody uses any more is freed, although nobody has closed it', async () => {
+    const open = async (): Promise<WeakRef<ActorSystem>> => {
+      const unclosed = openActorSystem({ log: silentLog });
+      expect(await unclosed.call(unclosed.spawn(counter()), { type: 'read' })).toBe(0);
+      return new WeakRef(unclosed);
+    };
+    const unclosed = await open();
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+    expect(unclosed.deref()).toBeUndefined();
   });
 });
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import nact from 'nact';
 import { NactActor, NactRoot, type Supervised } from './nact-actor.js';
 
 /** Records what nact requests of it. */
@@ -88,7 +87,7 @@ describe('nact actor', () => {
   });
 
   test('asks the cell to stop when nact stops it', () => {
-    nact.stop(parent.nact.reference as never);
+    parent.nact.stop();
 
     expect(parent.stops).toBe(1);
     expect(root.childCells).toEqual([parent]);

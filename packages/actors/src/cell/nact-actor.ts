@@ -1,5 +1,6 @@
-import nact, { type ActorSystemRef } from 'nact';
+import nact from 'nact';
 import { Actor, type ActorSystem } from 'nact/lib/actor.js';
+import systems from 'nact/lib/system-map.js';
 
 /** The only message that nact carries: it says that the actor's own mailbox has messages. */
 const WAKE = 'wake';
@@ -101,18 +102,21 @@ export class NactActor<Cell extends Supervised> extends Actor {
   }
 }
 
-/** The root of nact's tree. */
+/**
+ * The root of nact's tree. nact keeps every system in a map of the process, to find actors by their references, which
+ * nothing here does: taken out of it, a system that nobody uses any more is freed even if it was never closed.
+ */
 export class NactRoot<Cell extends Supervised> {
   readonly system: ActorSystem<NactActor<Cell>>;
-  readonly #ref: ActorSystemRef;
 
   constructor() {
     let root: ActorSystem<NactActor<Cell>> | undefined;
-    this.#ref = nact.start((system) => {
+    nact.start((system) => {
       root = system as ActorSystem<NactActor<Cell>>;
     });
     if (root === undefined) throw new Error('nact did not start');
     this.system = root;
+    systems.remove(root.name);
   }
 
   /** Top-level actors that have not ended yet, oldest first. */
@@ -120,8 +124,8 @@ export class NactRoot<Cell extends Supervised> {
     return Array.from(this.system.children.values(), ({ cell }) => cell);
   }
 
-  /** Makes nact forget the system. */
+  /** Refuses new actors. */
   close(): void {
-    nact.stop(this.#ref);
+    this.system.stop();
   }
 }

@@ -1,8 +1,11 @@
 /** The class behind nact's references, missing from its index; nact's `spawnPersistent` extends it as we do. */
 declare module 'nact/lib/actor.js' {
   export interface ActorSystem<Child extends Actor = Actor> {
+    readonly name: string;
     readonly reference: unknown;
     readonly children: ReadonlyMap<string, Child>;
+    /** Refuses new children. */
+    stop(): void;
   }
 
   export interface CrashContext {
@@ -39,4 +42,10 @@ declare module 'nact/lib/actor.js' {
     handleFault(message: unknown, sender: unknown, error: unknown): Promise<void>;
     stop(): void;
   }
+}
+
+/** All systems of the process, by name. */
+declare module 'nact/lib/system-map.js' {
+  const systems: { remove(name: string): void };
+  export default systems;
 }

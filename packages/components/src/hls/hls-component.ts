@@ -50,11 +50,12 @@ export class HlsComponent implements Component {
     if (canMove) {
       this.progress = () => {
         const progress = stream.progress();
-        return progress === undefined ? {} : { stream: progress };
+        return progress === undefined ? {} : { stream: progress, playable: this.#playable };
       };
     }
     // Nobody is told again.
-    this.#playable = host.resumed?.progress.stream !== undefined;
+    const { stream: former, playable = former !== undefined } = host.resumed?.progress ?? {};
+    this.#playable = playable;
     const { processes, entry, hangMs = DEFAULT_HANG_MS } = options;
     this.#engine = processes.start({
       kind: 'compositor',

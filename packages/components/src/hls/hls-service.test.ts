@@ -271,6 +271,8 @@ withCompositor('move of a stream that nobody fills [needs node-av]', () => {
     const taker = await takerOf(giver);
     await taker.start({}, giver.component.progress!());
     await until(async () => (await taker.playlist()).includes('muxed_header_main_part1_.mp4'), 15_000);
+    // No picture has been shown, so the backend waits for the first one.
+    expect(taker.component.inspect()).toMatchObject({ state: 'starting' });
   });
 });
 

@@ -71,6 +71,8 @@ export interface ComponentProgress {
   /** Unix milliseconds, by the clock of the former node. */
   atMs?: number;
   stream?: StreamProgress;
+  /** The backend has been told that the stream is playable. Absent: a release that tells nobody again. */
+  playable?: boolean;
 }
 
 /** A live stream whose viewers have seen everything up to here. */

@@ -140,6 +140,7 @@ const progress: Shape<ComponentProgress> = object({
   paused: optional(flag),
   atMs: optional(count),
   stream: optional(stream),
+  playable: optional(flag),
 } satisfies Record<keyof ComponentProgress, unknown>);
 
 const component: Shape<ComponentSnapshot> = object({

@@ -28,8 +28,8 @@ import { StreamDirectory } from './stream-directory.js';
 
 export interface HlsServiceOptions {
   /**
-   * Root of all files. A stream lives in a directory of its own in `temporary_hls`, or in `recordings/<roomId>` if it is
-   * kept.
+   * Root of all files. A stream lives in a directory of its own in `temporary_hls`, or in `recordings/<roomId>` if it
+   * is kept.
    */
   resourcesPath: string;
   /** `JF_S3_ENDPOINT`; null = AWS. */
@@ -381,8 +381,8 @@ export class HlsService {
 }
 
 /**
- * Returns a new path for a stream that is not kept. Its room may move between nodes that share a disk, and the node that
- * it has left removes its own files only.
+ * Returns a new path for a stream that is not kept. Its room may move between nodes that share a disk, and the node
+ * that it has left removes its own files only.
  */
 function temporaryPath(resourcesPath: string, roomId: string): string {
   // The file system limits names to 255 bytes, and ids may be as long.

@@ -4,14 +4,14 @@ import { EntryPoint, type PayloadReader } from './payload-format.js';
 import { RtpView } from '../rtp-view.js';
 
 /** Reads a payload in hexadecimal; undefined if it is malformed. */
-function read(payload: string): Pick<PayloadReader, 'entryPoint' | 'temporalLayer' | 'switchesTo'> | undefined {
+function read(payload: string): Partial<PayloadReader> | undefined {
   const view = new RtpView();
   const packet = Buffer.from(`806000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
   expect(view.parse(packet)).toBe(true);
   const reader = H265.createReader();
   if (!reader.read(view)) return undefined;
-  const { entryPoint, temporalLayer, switchesTo } = reader;
-  return { entryPoint, temporalLayer, switchesTo };
+  const { entryPoint, temporalLayer, switchesTo, hasPicture } = reader;
+  return { entryPoint, temporalLayer, switchesTo, hasPicture };
 }
 
 // Headers of two bytes: VPS 4001, SPS 4201, PPS 4401, IDR 2601, CRA 2a01, slice 0201, aggregate 6001, fragment 6201.
@@ -42,10 +42,25 @@ test.each([
   ['an STSA picture that others refer to', '0a03 d0', 2],
   ['a fragment of a TSA picture', '6202 05 d0', 1],
   ['an aggregate that begins with one', '6002 0003 0602d0', 1],
+  ['an aggregate that has one behind a delimiter', '6002 0003 460250 0003 0602d0', 1],
+  ['an aggregate that has one behind supplemental information', '6002 0003 4e0205 0003 0602d0 0003 0202d0', 1],
+  ['a delimiter', '4602 50', -1],
   ['another slice', '0202 d0', -1],
   ['an aggregate without a unit', '6002 0003', -1],
 ])('knows with which temporal layer a receiver may begin at %s', (_what, payload, expected) => {
   expect(read(payload)?.switchesTo).toBe(expected);
+});
+
+test.each([
+  ['a delimiter', '4602 50', false],
+  ['supplemental information', '4e02 05', false],
+  ['the first fragment of it', '6202 a7 05', false],
+  ['an aggregate of both', '6002 0003 460250 0003 4e0205', false],
+  ['an aggregate with a slice', '6002 0003 460250 0003 0202d0', true],
+  ['an aggregate whose second unit is cut off', '6002 0003 460250 0009 0202d0', true],
+  ['a parameter set', '4202 01', true],
+])('knows whether %s has a part of a picture, or what it needs', (_what, payload, expected) => {
+  expect(read(payload)?.hasPicture).toBe(expected);
 });
 
 test('accepts publishers of the Main profile whose units arrive in decoding order', () => {

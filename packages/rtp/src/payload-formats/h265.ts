@@ -12,6 +12,9 @@ const UnitType = {
   firstIrap: 16,
   lastIrap: 21,
   vps: 32,
+  delimiter: 35,
+  /** Supplemental information before the picture that it describes. */
+  prefixSei: 39,
   aggregation: 48,
   fragment: 49,
 } as const;
@@ -28,6 +31,7 @@ class H265Reader implements PayloadReader {
   readonly headerLength = 0;
   temporalLayer = 0;
   switchesTo = -1;
+  hasPicture = true;
   entryPoint: EntryPoint = EntryPoint.no;
 
   read(view: RtpView): boolean {
@@ -37,8 +41,11 @@ class H265Reader implements PayloadReader {
     const temporalId = buffer[payloadStart + 1]! & 7;
     if (temporalId === 0) return false;
     this.temporalLayer = temporalId - 1;
-    this.entryPoint = entryPointOf(view);
-    this.switchesTo = isAccess(view) ? this.temporalLayer : -1;
+    const shown = shownBy(view);
+    this.hasPicture = shown !== Shows.nothing;
+    this.entryPoint =
+      shown === Shows.start ? EntryPoint.yes : shown === Shows.irap ? EntryPoint.ifFirst : EntryPoint.no;
+    this.switchesTo = shown === Shows.access ? this.temporalLayer : -1;
     return true;
   }
 
@@ -47,41 +54,44 @@ class H265Reader implements PayloadReader {
   }
 }
 
-/** Returns whether the packet begins with a unit of such a picture: alone, a fragment, or the first of an aggregate. */
-function isAccess({ buffer, payloadStart, payloadEnd }: RtpView): boolean {
-  const outer = unitType(buffer[payloadStart]!);
-  let type = outer;
-  if (outer === UnitType.fragment) type = buffer[payloadStart + HEADER]! & 0x3f;
-  else if (outer === UnitType.aggregation) {
-    const first = payloadStart + HEADER + 2;
-    type = first < payloadEnd ? unitType(buffer[first]!) : outer;
-  }
-  return type >= UnitType.firstAccess && type <= UnitType.lastAccess;
-}
+/** What a packet shows, in rising order of importance. */
+const Shows = {
+  /** Only units that stand before a picture, and that receivers can do without. */
+  nothing: 0,
+  picture: 1,
+  /** A receiver may begin with the picture's layer. */
+  access: 2,
+  irap: 3,
+  start: 4,
+} as const;
 
-function entryPointOf({ buffer, payloadStart, payloadEnd }: RtpView): EntryPoint {
+/** Reads the units of a packet; the most important one counts. */
+function shownBy({ buffer, payloadStart, payloadEnd }: RtpView): number {
   const type = unitType(buffer[payloadStart]!);
   if (type === UnitType.fragment) {
     const header = buffer[payloadStart + HEADER]!;
+    const shown = shownByUnit(header & 0x3f);
     const isStart = (header & 0x80) !== 0;
-    return isStart ? ofUnit(header & 0x3f) : EntryPoint.no;
+    return isStart || shown <= Shows.access ? shown : Shows.picture;
   }
-  if (type !== UnitType.aggregation) return ofUnit(type);
+  if (type !== UnitType.aggregation) return shownByUnit(type);
 
+  let shown: number = Shows.nothing;
   let at = payloadStart + HEADER;
   while (at + 2 + HEADER <= payloadEnd) {
     const size = readU16(buffer, at);
-    if (size < HEADER || at + 2 + size > payloadEnd) return EntryPoint.no;
-    const found = ofUnit(unitType(buffer[at + 2]!));
-    if (found !== EntryPoint.no) return found;
+    if (size < HEADER || at + 2 + size > payloadEnd) break;
+    shown = Math.max(shown, shownByUnit(unitType(buffer[at + 2]!)));
     at += 2 + size;
   }
-  return EntryPoint.no;
+  return at < payloadEnd ? Math.max(shown, Shows.picture) : shown;
 }
 
-function ofUnit(type: number): EntryPoint {
-  if (type === UnitType.vps) return EntryPoint.yes;
-  return type >= UnitType.firstIrap && type <= UnitType.lastIrap ? EntryPoint.ifFirst : EntryPoint.no;
+function shownByUnit(type: number): number {
+  if (type === UnitType.vps) return Shows.start;
+  if (type >= UnitType.firstIrap && type <= UnitType.lastIrap) return Shows.irap;
+  if (type >= UnitType.firstAccess && type <= UnitType.lastAccess) return Shows.access;
+  return type === UnitType.delimiter || type === UnitType.prefixSei ? Shows.nothing : Shows.picture;
 }
 
 /**

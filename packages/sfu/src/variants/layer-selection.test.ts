@@ -186,6 +186,42 @@ describe('selected layers', () => {
     expect(selection.takes(packet({ temporal: 1, switchesUp: true }), 3, true)).toBe(true);
   });
 
+  test('get more pictures per second at a packet behind a delimiter that was left out', () => {
+    const selection = new LayerSelection();
+    const delimiter = { ...packet({ temporal: 1 }), hasPicture: false };
+    const upper = packet({ temporal: 1, switchesUp: true });
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(1, { temporal: 2 });
+    expect(selection.takes(delimiter, 2, true)).toBe(false);
+    expect(selection.takes(upper, 2, true)).toBe(false);
+    selection.leaveOut(0, { temporal: 2 });
+    expect(selection.takes(delimiter, 3, true)).toBe(false);
+    expect(selection.takes(upper, 3, true)).toBe(true);
+    expect(selection.takes(delimiter, 4, true)).toBe(true);
+    expect(selection.takes(upper, 2, false)).toBe(false);
+  });
+
+  test('grow with a key picture whose delimiter has a packet of its own', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.setAllocation(1, rates());
+    selection.takes(packet({}), 2, true);
+    selection.setAllocation(Infinity, rates());
+    expect(selection.takes(packet({}), 3, true)).toBe(true);
+    expect(selection.takes(packet({ key: true }), 3, true)).toBe(true);
+    expect(selection.takes(packet({ spatial: 2, temporal: 2 }), 3, true)).toBe(true);
+  });
+
+  test('before a picture at which they shrank and grew again are the same for its late packets', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(1, { temporal: 2 });
+    selection.takes(packet({}), 3, true);
+    selection.leaveOut(0, { temporal: 2 });
+    selection.takes({ ...packet({}), switchesTo: 1 }, 3, true);
+    expect(selection.takes(packet({ temporal: 1 }), 2, false)).toBe(true);
+  });
+
   test('of a packet that comes late are those that its picture had', () => {
     const selection = new LayerSelection();
     const upper = packet({ temporal: 1, switchesUp: true });

@@ -22,6 +22,8 @@ export class LayerSelection {
   #changedAt = -1;
   #spatialBefore = Infinity;
   #temporalBefore = Infinity;
+  /** True until a part of the newest picture is left out, which rules out layers that need all of it. */
+  #isWhole = true;
   /** Since when more pictures per second have been wanted; -1 while they flow. */
   #waitsSinceMs = -1;
 
@@ -89,32 +91,53 @@ export class LayerSelection {
   takes(payload: PayloadReader, timestamp: number, isNewest: boolean): boolean {
     const { spatialLayer, temporalLayer } = payload;
     const after = this.#timestamp < 0 ? 1 : timestampDelta(this.#timestamp, timestamp);
-    if (after > 0) this.#begin(payload, timestamp, isNewest);
-    else if (after < 0 && this.#changedAt >= 0 && timestampDelta(this.#changedAt, timestamp) < 0)
+    if (after < 0) {
+      if (this.#changedAt < 0 || timestampDelta(this.#changedAt, timestamp) >= 0) return this.#flows(payload);
       return spatialLayer <= this.#spatialBefore && temporalLayer <= this.#temporalBefore;
+    }
+    if (after > 0) this.#begin(timestamp);
+    if (isNewest && this.#isWhole) this.#raise(payload);
+    const flows = this.#flows(payload);
+    if (!flows && payload.hasPicture !== false) this.#isWhole = false;
+    return flows;
+  }
+
+  #flows({ spatialLayer, temporalLayer }: PayloadReader): boolean {
     return spatialLayer <= this.#spatial && temporalLayer <= this.#temporal;
   }
 
   /** Begins a picture, all of whose packets are then treated alike. */
-  #begin(payload: PayloadReader, timestamp: number, isNewest: boolean): void {
+  #begin(timestamp: number): void {
     const { wanted } = this;
     const isFirst = this.#timestamp < 0;
     this.#timestamp = timestamp;
-    let spatial = Math.min(this.#spatial, wanted.spatial);
-    let temporal = Math.min(this.#temporal, wanted.temporal);
-    if (isFirst || (payload.entryPoint === EntryPoint.yes && isNewest)) {
-      ({ spatial, temporal } = wanted);
-    } else if (isNewest && payload.spatialLayer === 0 && payload.temporalLayer <= temporal + 1) {
+    this.#isWhole = true;
+    if (isFirst || timestampDelta(this.#changedAt, timestamp) > LATE) this.#changedAt = -1;
+    if (isFirst) ({ spatial: this.#spatial, temporal: this.#temporal } = wanted);
+    else this.#change(Math.min(this.#spatial, wanted.spatial), Math.min(this.#temporal, wanted.temporal));
+  }
+
+  /** Adds the layers with which a receiver may begin at this packet. It need not be the first of its picture. */
+  #raise({ entryPoint, spatialLayer, temporalLayer, switchesTo }: PayloadReader): void {
+    const { wanted } = this;
+    let spatial = this.#spatial;
+    let temporal = this.#temporal;
+    if (entryPoint === EntryPoint.yes) {
+      spatial = Math.max(spatial, wanted.spatial);
+      temporal = Math.max(temporal, wanted.temporal);
+    } else if (spatialLayer === 0 && temporalLayer <= temporal + 1) {
       // A packet of an upper layer lets a receiver begin with that layer, one of a lower layer with those above it.
-      temporal = Math.max(temporal, Math.min(wanted.temporal, payload.switchesTo));
+      temporal = Math.max(temporal, Math.min(wanted.temporal, switchesTo));
     }
-    const isChanged = spatial !== this.#spatial || temporal !== this.#temporal;
-    if (isChanged && !isFirst) {
+    this.#change(spatial, temporal);
+  }
+
+  #change(spatial: number, temporal: number): void {
+    if (spatial === this.#spatial && temporal === this.#temporal) return;
+    if (this.#changedAt !== this.#timestamp) {
       this.#spatialBefore = this.#spatial;
       this.#temporalBefore = this.#temporal;
-      this.#changedAt = timestamp;
-    } else if (isFirst || timestampDelta(this.#changedAt, timestamp) > LATE) {
-      this.#changedAt = -1;
+      this.#changedAt = this.#timestamp;
     }
     this.#spatial = spatial;
     this.#temporal = temporal;

@@ -217,6 +217,19 @@ describe('a cluster of three nodes with standbys', () => {
     expect(moved).toEqual({ outcome: 'stays', reason: 'its standby may have taken it over' });
   });
 
+  test('goes on with the other rooms of a node while one moves to their standby', async () => {
+    const owner = node('n1');
+    const ids = ['attic', 'cellar', 'garden', 'hall', 'kitchen', 'study'];
+    for (const roomId of ids) await open(owner, roomId);
+    await on(owner, () => owner.registry.departures.moveTo('attic', null));
+    const [taker = ''] = owners('attic');
+    expect(ids.slice(1).map((roomId) => standbyOf(owner, roomId))).toContain(taker);
+    for (let passed = 0; passed < 3_000; passed += 100) {
+      await cluster.world.run(100);
+      expect(ids.filter((roomId) => owner.host.fence.isFenced(roomId))).toEqual([]);
+    }
+  });
+
   test('chooses another standby within 5 s when one is lost, and the owner goes on meanwhile', async () => {
     const owner = node('n1');
     const standby = await open(owner, 'kitchen');

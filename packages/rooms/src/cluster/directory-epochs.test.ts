@@ -87,3 +87,12 @@ test('counts the rooms of all nodes, and forgets those that have ended or whose 
   directory.left('b');
   expect(directory.size).toBe(1);
 });
+
+test('does not take the new owner of a moved room for a standby that has taken it over', () => {
+  const directory = start();
+  directory.add('b', roomAt('b', 4));
+  directory.add('c', roomAt('c', 5));
+  expect(directory.laterOwners('b')).toEqual([]);
+  directory.add('d', roomAt('d', 6));
+  expect(directory.laterOwners('b')).toEqual(['d']);
+});

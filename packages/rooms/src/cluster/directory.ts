@@ -187,13 +187,16 @@ export class Directory {
     return false;
   }
 
-  /** Returns the nodes that announce rooms of this owner under a later epoch. */
+  /**
+   * Returns the nodes that have taken rooms of this owner over, by their epochs: a room that moves in order gets the
+   * epoch after that of its giver, and a standby a later one.
+   */
   laterOwners(owner: string): string[] {
     const own = this.#nodes.get(owner)?.rooms ?? new Map<string, OwnedRoom>();
     const isLater = ({ roomId, createdAt, epoch = 0 }: OwnedRoom): boolean => {
       if (epoch === 0) return false;
       const room = own.get(roomId);
-      return room?.createdAt === createdAt && epoch > (room.epoch ?? 0);
+      return room?.createdAt === createdAt && epoch > (room.epoch ?? 0) + 1;
     };
 
     return [...this.#nodes]

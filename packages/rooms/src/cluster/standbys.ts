@@ -164,9 +164,9 @@ export class Standbys implements RoomWatcher {
     this.#batch.stop();
   }
 
-  /** Returns a random number from 1 to 2^20. */
+  /** Returns a random number from 2 to 2^20 + 1. */
   #step(): number {
-    return 1 + Number.parseInt(this.#options.newId().slice(0, 5), 16);
+    return 2 + Number.parseInt(this.#options.newId().slice(0, 5), 16);
   }
 
   #holds(ward: Ward): boolean {

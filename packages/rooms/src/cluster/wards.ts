@@ -35,7 +35,10 @@ export class Ward {
   /** Every node that may hold a state of the room. */
   readonly #guards = new Map<string, WardGuard>();
 
-  /** `step`: returns a random number from 1 on. Owners that cannot hear each other must not choose equal epochs. */
+  /**
+   * `step`: returns a random number from 2 on. Owners that cannot hear each other must not choose equal epochs, and the
+   * next epoch is that of the room once it has moved in order.
+   */
   constructor(
     public room: OwnedRoom,
     readonly step: () => number,

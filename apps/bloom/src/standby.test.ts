@@ -230,6 +230,18 @@ describe('a cluster of three nodes with standbys', () => {
     }
   });
 
+  test('gives a room no standby while it has a LiveKit client', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    const peer = (await on(owner, () => owner.rooms.attachPeer(token, silentSocket(), 'livekit'))) as AttachedPeer;
+    await cluster.world.run(2_000);
+    expect(standbyOf(owner, 'kitchen')).toBeUndefined();
+    peer.detach('client_closed');
+    await cluster.world.run(3_000);
+    expect(standbyOf(owner, 'kitchen')).toBeDefined();
+  });
+
   test('chooses another standby within 5 s when one is lost, and the owner goes on meanwhile', async () => {
     const owner = node('n1');
     const standby = await open(owner, 'kitchen');

@@ -162,11 +162,13 @@ export class RoomHost {
     return typeof snapshot === 'string' ? snapshot : undefined;
   }
 
-  /** Returns what a room that runs here consists of, or why it can run nowhere else; undefined if there is none. */
+  /** Returns what another node needs to continue a room, or why none can without this one; undefined = no such room. */
   snapshot(roomId: string): RoomSnapshot | string | undefined {
     const { machine, guests } = this.#entries.get(roomId) ?? {};
     const snapshot = machine?.ended === false ? machine.snapshot() : undefined;
     if (snapshot === undefined || typeof snapshot === 'string') return snapshot;
+    // They start over after a close code that only a living node sends, so their people would be removed.
+    if (machine?.hasLivekit === true) return 'its LiveKit clients need their node';
 
     return { ...snapshot, invitations: guests?.counted ?? [] };
   }

@@ -18,6 +18,11 @@ export class LivekitSockets {
     this.#timeouts = timeouts;
   }
 
+  /** Returns whether there is one, or one whose client may resume. */
+  get any(): boolean {
+    return [...this.#endpoints.peers.values()].some(({ connection }) => connection?.client === 'livekit');
+  }
+
   /** Returns those that other nodes hold. */
   elsewhere(): SocketRef[] {
     return [...this.#endpoints.peers.values()].flatMap(({ connection }) =>

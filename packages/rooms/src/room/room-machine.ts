@@ -119,6 +119,10 @@ export class RoomMachine {
     return this.#endpoints.peers.get(peerId)?.client;
   }
 
+  get hasLivekit(): boolean {
+    return this.#livekit.any;
+  }
+
   /** Returns the websockets of LiveKit's clients that other nodes hold. */
   livekitElsewhere(): SocketRef[] {
     return this.#livekit.elsewhere();

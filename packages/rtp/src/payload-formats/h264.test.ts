@@ -68,10 +68,13 @@ describe('H.264 packet', () => {
     ['0c ff', 0],
     ['67 42e01f', 0],
     ['', 0],
-  ])('%s is in temporal layer %d: 1 if no other picture refers to its slices, or it has nothing that lasts', (payload, layer) => {
-    entryPoint(payload);
-    expect(reader.temporalLayer).toBe(layer);
-  });
+  ])(
+    '%s is in temporal layer %d: 1 if no other picture refers to its slices, or it has nothing that lasts',
+    (payload, layer) => {
+      entryPoint(payload);
+      expect(reader.temporalLayer).toBe(layer);
+    },
+  );
 
   test('shows no layer if it has only what accompanies a picture', () => {
     const shown = ['09 f0', '18 0002 09f0 0002 0605', '18 0002 09f0 0002 019a', '01 9a', '41 9a'].map((payload) => {

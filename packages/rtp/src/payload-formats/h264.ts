@@ -51,8 +51,8 @@ const Content = {
 /**
  * Pictures to which no other refers (`nal_ref_idc` 0, ITU-T H.264 section 7.4.1) are the upper one of two temporal
  * layers: Chromium's highest layer in the modes L1T2 and L1T3. A receiver may begin with any of them. Larger sizes
- * arrive as separate streams; RFC 6190 is not supported. Packets that only accompany a picture do not tell its layer, and
- * count as the upper one: without its slices, receivers would take them for a picture that never ends.
+ * arrive as separate streams; RFC 6190 is not supported. Packets that only accompany a picture do not tell its layer,
+ * and count as the upper one: without its slices, receivers would take them for a picture that never ends.
  */
 class H264Reader implements PayloadReader {
   temporalLayer = 0;

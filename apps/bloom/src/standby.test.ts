@@ -237,7 +237,7 @@ describe('a cluster of three nodes with standbys', () => {
     const peer = (await on(owner, () => owner.rooms.attachPeer(token, silentSocket(), 'livekit'))) as AttachedPeer;
     await cluster.world.run(2_000);
     expect(standbyOf(owner, 'kitchen')).toBeUndefined();
-    peer.detach('client_closed');
+    peer.detach('closed_by_client');
     await cluster.world.run(3_000);
     expect(standbyOf(owner, 'kitchen')).toBeDefined();
   });

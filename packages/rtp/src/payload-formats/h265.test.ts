@@ -11,7 +11,7 @@ function read(payload: string): Partial<PayloadReader> | undefined {
   const reader = H265.createReader();
   if (!reader.read(view)) return undefined;
   const { entryPoint, temporalLayer, switchesTo, hasPicture } = reader;
-  return { entryPoint, temporalLayer, switchesTo, hasPicture };
+  return { entryPoint, temporalLayer, switchesTo, ...(hasPicture === undefined ? {} : { hasPicture }) };
 }
 
 // Headers of two bytes: VPS 4001, SPS 4201, PPS 4401, IDR 2601, CRA 2a01, slice 0201, aggregate 6001, fragment 6201.

@@ -314,12 +314,15 @@ export class InboundSide implements TrackOwner {
     writer.reset();
   }
 
-  /** Adds up the packets that have arrived, and those that have not at first. */
+  /**
+   * Adds up the packets that have arrived, and those that have not at first, of streams that rest too: their losses must
+   * not look like new ones when they resume.
+   */
   qualitySigns(): Pick<QualitySigns, 'received' | 'missing'> {
     const signs = { received: 0, missing: 0 };
     for (const { streams } of this.tracks.values()) {
       for (const stream of streams) {
-        if (stream?.started !== true) continue;
+        if (stream === undefined) continue;
         const { packets, lost, repairs } = stream.statistics;
         signs.received += packets - repairs;
         signs.missing += Math.max(0, lost) + repairs;

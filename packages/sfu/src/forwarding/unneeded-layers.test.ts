@@ -93,6 +93,25 @@ describe('the publisher of a simulcast track', () => {
     expect(told(world)).toEqual([null, 'm']);
   });
 
+  test('keeps the losses of a layer while it is stopped, so that they are not new ones when it resumes', () => {
+    world.join('sub', { outbound: [videoSlot('cam')] });
+    world.setTargetVariant('sub', 'cam', 'h');
+    const signs = () => world.room.transport('pub')!.inbound.qualitySigns();
+    for (let i = 0; i < 50; i += 1) {
+      const [first] = sources.h.vp8Frame({ key: true, packets: 6, elapsedMs: FRAME_MS });
+      played.publisher.send(first!);
+      play(['l'], FRAME_MS, played);
+    }
+    world.setTargetVariant('sub', 'cam', 'l');
+    play(['l', 'm', 'h'], 6_000, played);
+    expect(told(world)).toEqual(['l']);
+    const { missing, received } = signs();
+    expect(missing).toBeGreaterThan(200);
+    play(['l'], 4_000, played);
+    expect(signs().missing).toBe(missing);
+    expect(signs().received).toBeGreaterThan(received);
+  });
+
   test('that goes on sending an unneeded layer keeps it available', () => {
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     world.setTargetVariant('sub', 'cam', 'l');

@@ -21,7 +21,7 @@ import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 import { SmoothedRate } from './smoothed-rate.js';
 import type { SlotReceiver } from './slot-receiver.js';
-import { MARKED, SlotRepair } from './slot-repair.js';
+import { EMPTY, MARKED, SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this long after its first media, ms. */
 const PROTECTED_MS = 500;
@@ -375,6 +375,7 @@ export class OutboundTrack implements TrackSubscriber {
     const { mapper } = numbering;
     const { sealer } = this.#context;
     if (!mapper.map(sequence, view.timestamp, nowMs)) return;
+    this.#repair.history.record(mapper.sequence, this.source!.id, EMPTY, mapper.timestamp, 0);
     const at = sealer.reserve();
     if (at < 0 || this.#stream === undefined) return;
     const header = this.#known ? this.#plainHeader : this.#fullHeader;

@@ -10,6 +10,9 @@ import type { SlotNumbering } from './slot-numbering.js';
 /** Bit of the numbers in the send history: the packet was sent with a marker that the source lacks. */
 export const MARKED = 0x8000_0000 | 0;
 
+/** Number in the send history for the source of an empty packet. */
+export const EMPTY = -1;
+
 const PADDING = Buffer.alloc(255).fill(255, 254);
 
 /** Headers of retransmissions and padding. */
@@ -62,6 +65,7 @@ export class SlotRepair {
     const context = this.#context;
     const receiver = this.#receiver;
     if (!history.find(sequence16)) return;
+    if (history.sourceSequence === EMPTY) return this.#resendEmpty(media, nowMs);
     const from = track.streamById(history.source);
     // The order matters: a packet that the budget does not allow must not count as sent.
     if (from === undefined || !receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
@@ -95,6 +99,33 @@ export class SlotRepair {
       }
       if (sealer.commit(stream, headerLength, prefix, skip, sequence)) {
         receiver.packetSent(headerLength + view.payloadLength - skip + prefix, transportSequence >= 0, nowMs);
+        this.retransmitted++;
+      }
+    }
+    sealer.end();
+  }
+
+  /** Resends the packet that the history has found, which is an empty one. */
+  #resendEmpty(media: SealStream | undefined, nowMs: number): void {
+    const { history } = this;
+    const receiver = this.#receiver;
+    if (!receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
+    receiver.spendRetransmission();
+    const { rtx, again } = this.#headers;
+    const stream = rtx === undefined ? media : this.#openRtxStream();
+    if (stream === undefined) return;
+    const { sealer } = this.#context;
+    const { arena } = sealer;
+    sealer.begin(PADDING, 0, 0);
+    const at = sealer.reserve();
+    if (at >= 0) {
+      const header = rtx ?? again;
+      const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
+      const sequence = rtx === undefined ? history.sequence : this.#numbering.rtxSequence++;
+      const headerLength = header.write(arena, at, false, sequence, history.timestamp, transportSequence);
+      const prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
+      if (sealer.commit(stream, headerLength, prefix, 0, sequence)) {
+        receiver.packetSent(headerLength + prefix, transportSequence >= 0, nowMs);
         this.retransmitted++;
       }
     }

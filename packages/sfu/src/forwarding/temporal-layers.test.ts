@@ -282,8 +282,13 @@ describe('a viewer of H.264 in which every second picture can be left out', () =
     expect(world.stats().transports.find(({ peerId }) => peerId === 'sub')!.outbound[0]!.layers).toBeUndefined();
   });
 
-  test('gets an empty packet for a picture that is left out and comes late, since it waits for the number', () => {
-    const viewer = join();
+  test.each([
+    ['on the retransmission stream', 121],
+    ['again', undefined],
+  ])('gets an empty packet for a picture left out that comes late, and %s if that is lost', (_how, rtxPayloadType) => {
+    const { rtxPayloadType: _rtx, ...codec } = { ...H264, payloadType: 120 };
+    const slot = { codec: rtxPayloadType === undefined ? codec : { ...codec, rtxPayloadType } };
+    const viewer = world.join('sub', { outbound: [videoSlot('cam', slot)] });
     narrow(viewer);
     const [[first], [late], [last]] = [picture(), picture(), picture()];
     for (const packet of [first!, last!, late!]) publisher.send(packet);
@@ -294,7 +299,17 @@ describe('a viewer of H.264 in which every second picture can be left out', () =
     expect(filled.marker).toBe(false);
     const writer = new RtcpWriter();
     writer.nack(5, filled.ssrc, [filled.sequence]);
+    viewer.forgetReplays();
     viewer.sendControl(writer.bytes());
-    expect(viewer.packets).toHaveLength(3);
+    viewer.sendControl(writer.bytes());
+    expect(viewer.packets).toHaveLength(4);
+    const resent = viewer.packets[3]!;
+    expect([resent.payloadType, resent.timestamp, resent.marker]).toEqual([
+      rtxPayloadType ?? 120,
+      filled.timestamp,
+      false,
+    ]);
+    if (rtxPayloadType === undefined) expect([resent.sequence, resent.payload.length]).toEqual([filled.sequence, 0]);
+    else expect([resent.payload.length, resent.payload.readUInt16BE()]).toEqual([2, filled.sequence]);
   });
 });

@@ -230,7 +230,8 @@ export class OutboundTrack implements TrackSubscriber {
     if (rates === undefined) return;
     if (this.isSimulcast) this.#leaveOutLayers(rates);
     else this.layers.setAllocation(bps, rates);
-    if (this.layers.wantsKeyframe(rates, nowMs)) this.track?.requestKeyframe(this.source!.variant, nowMs);
+    if (this.track?.muted === true || this.track?.blocked === true) this.layers.stopWaiting();
+    else if (this.layers.wantsKeyframe(rates, nowMs)) this.track?.requestKeyframe(this.source!.variant, nowMs);
   }
 
   /** Leaves out temporal layers of the flowing variant that do not fit. */

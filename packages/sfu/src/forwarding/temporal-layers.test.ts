@@ -251,6 +251,18 @@ describe('a viewer of H.264 in which every second picture can be left out', () =
     expect(types.slice(-2).toSorted()).toEqual([0x01, 0x41]);
   });
 
+  test.each([true, false])('does not make a publisher that sends nothing encode key pictures, muted: %s', (muted) => {
+    const viewer = join();
+    narrow(viewer);
+    publisher.rtcp.length = 0;
+    if (muted) world.apply({ type: 'setTrackMuted', peerId: 'pub', trackId: 'cam', muted });
+    const link = new NarrowClient(viewer, 20_000_000);
+    world.advance(30_000, (nowMs) => link.tick(nowMs));
+    let requests = 0;
+    publisher.forEachRtcp((reader) => void (reader.isPli && requests++));
+    expect(requests).toBe(0);
+  });
+
   test('gets nothing of a picture that is left out, not even its delimiter in a packet of its own', () => {
     const viewer = join();
     narrow(viewer);

@@ -243,12 +243,41 @@ describe('selected layers', () => {
     selection.takes(packet({ temporal: 2 }), 2, true);
     expect(selection.wantsKeyframe(LOWEST, 0)).toBe(false);
     selection.leaveOut(0, rates());
-    expect(selection.wantsKeyframe(LOWEST, 1_000)).toBe(false);
-    expect(selection.wantsKeyframe(LOWEST, 2_999)).toBe(false);
+    for (const [timestamp, nowMs] of [1_000, 2_000, 2_999].entries()) {
+      selection.takes(packet({}), 3 + timestamp, true);
+      expect(selection.wantsKeyframe(LOWEST, nowMs)).toBe(false);
+    }
     expect(selection.wantsKeyframe(LOWEST, 3_000)).toBe(true);
     expect(selection.wantsKeyframe(LOWEST, 3_200)).toBe(false);
-    selection.takes(packet({ key: true }), 3, true);
+    selection.takes(packet({ key: true }), 6, true);
     expect(selection.wantsKeyframe(LOWEST, 9_000)).toBe(false);
+  });
+
+  test('want no key picture for more pictures per second while none come, however long', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.leaveOut(1, rates());
+    selection.takes(packet({}), 2, true);
+    selection.wantsKeyframe(LOWEST, 0);
+    selection.leaveOut(0, rates());
+    for (let ms = 0; ms < 10_000; ms += 100) expect(selection.wantsKeyframe(LOWEST, ms)).toBe(false);
+    selection.takes(packet({}), 3, true);
+    expect(selection.wantsKeyframe(LOWEST, 10_000)).toBe(false);
+    for (let ms = 10_100; ms < 60_000; ms += 100) expect(selection.wantsKeyframe(LOWEST, ms)).toBe(false);
+    selection.takes(packet({}), 4, true);
+    expect(selection.wantsKeyframe(LOWEST, 60_000)).toBe(true);
+  });
+
+  test('want one key picture for another size while no picture comes', () => {
+    const selection = new LayerSelection();
+    selection.takes(packet({ key: true }), 1, true);
+    selection.setAllocation(115_000, rates(1));
+    expect([selection.wantsKeyframe(rates(1), 0), selection.wantsKeyframe(rates(1), 5_000)]).toEqual([true, false]);
+    selection.takes(packet({}), 2, true);
+    selection.setAllocation(Infinity, rates(1));
+    expect([selection.wantsKeyframe(rates(1), 0), selection.wantsKeyframe(rates(1), 5_000)]).toEqual([true, false]);
+    selection.takes(packet({}), 3, true);
+    expect(selection.wantsKeyframe(rates(1), 6_000)).toBe(true);
   });
 
   test('name the variant and the temporal layers that the bandwidth was divided by', () => {

@@ -24,8 +24,12 @@ export class LayerSelection {
   #temporalBefore = Infinity;
   /** True until a part of the newest picture is left out, which rules out layers that need all of it. */
   #isWhole = true;
-  /** Since when more pictures per second have been wanted; -1 while they flow. */
+  /** Since when pictures have come while more per second are wanted; -1 if none have. */
   #waitsSinceMs = -1;
+  /** True if a picture has begun since the wait began, or before it since the last look. */
+  #hasBegun = false;
+  /** True if a key picture has been requested for the size, and no picture has begun since. */
+  #askedForSize = false;
 
   /** Takes an allocation, bits per second; `Infinity` if there is no limit. The lowest step needs none. */
   setAllocation(bps: number, rates: LayerRates): void {
@@ -46,15 +50,29 @@ export class LayerSelection {
    * True until the flowing size is the wanted one. A smaller one needs no key picture, but when its cause was loss,
    * Chromium waits 3 s for the rest of a picture whose upper layer is incomplete, and only a key picture ends that.
    * Also true when more pictures per second have been wanted for long: some streams allow them at key pictures only.
+   * True once only while no picture comes, and not for more pictures per second: nothing is sent that could allow them.
    */
   wantsKeyframe({ spatial, temporal }: LayerRates, nowMs: number): boolean {
+    const isSmaller = Math.min(this.wanted.spatial, spatial - 1) !== Math.min(this.#spatial, spatial - 1);
+    const asksForSize = isSmaller && !this.#askedForSize;
+    this.#askedForSize = isSmaller;
     const isWaiting = Math.min(this.wanted.temporal, temporal - 1) > this.#temporal;
-    if (!isWaiting) this.#waitsSinceMs = -1;
-    else if (this.#waitsSinceMs < 0) this.#waitsSinceMs = nowMs;
-    const waitsLong = isWaiting && nowMs - this.#waitsSinceMs >= MAX_WAIT_MS;
-    if (waitsLong) this.#waitsSinceMs = nowMs;
+    if (!isWaiting) this.stopWaiting();
+    if (!isWaiting || !this.#hasBegun) return asksForSize;
+    if (this.#waitsSinceMs < 0) {
+      this.#waitsSinceMs = nowMs;
+      this.#hasBegun = false;
+    } else if (nowMs - this.#waitsSinceMs >= MAX_WAIT_MS) {
+      this.stopWaiting();
+      return true;
+    }
+    return asksForSize;
+  }
 
-    return waitsLong || Math.min(this.wanted.spatial, spatial - 1) !== Math.min(this.#spatial, spatial - 1);
+  /** Must be called while the publisher need not send: the time does not count. */
+  stopWaiting(): void {
+    this.#waitsSinceMs = -1;
+    this.#hasBegun = false;
   }
 
   /** The size that is wanted, as a variant of which `h` is the largest size. */
@@ -112,6 +130,8 @@ export class LayerSelection {
     const isFirst = this.#timestamp < 0;
     this.#timestamp = timestamp;
     this.#isWhole = true;
+    this.#hasBegun = true;
+    this.#askedForSize = false;
     if (isFirst || timestampDelta(this.#changedAt, timestamp) > LATE) this.#changedAt = -1;
     if (isFirst) ({ spatial: this.#spatial, temporal: this.#temporal } = wanted);
     else this.#change(Math.min(this.#spatial, wanted.spatial), Math.min(this.#temporal, wanted.temporal));

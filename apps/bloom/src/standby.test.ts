@@ -9,8 +9,10 @@ import { nameOf, type VirtualNode } from './testing/simulation/virtual-node.js';
 let cluster: VirtualCluster;
 let published: string[];
 
-async function start(nodes: number, fault?: PlantedFault): Promise<void> {
-  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true, fault });
+type Setup = { fault?: PlantedFault; tickTimeMs?: number };
+
+async function start(nodes: number, setup: Setup = {}): Promise<void> {
+  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true, ...setup });
   published = [];
   const { heard } = cluster.events;
   cluster.events.heard = (node, source, notification) => {
@@ -349,7 +351,7 @@ test('has no standbys in a cluster of one', async () => {
 /** The rules of histories notice what goes wrong when every node has a fault. */
 describe('a rule is broken when', () => {
   test('an owner believes that every member supports it', async () => {
-    await start(3, STANDBY_FAULTS.believesInSupport);
+    await start(3, { fault: STANDBY_FAULTS.believesInSupport });
     const owner = node('n1');
     const standby = await open(owner, 'kitchen');
     const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
@@ -363,7 +365,7 @@ describe('a rule is broken when', () => {
   });
 
   test('a standby needs no votes', async () => {
-    await start(3, STANDBY_FAULTS.needsNoVotes);
+    await start(3, { fault: STANDBY_FAULTS.needsNoVotes });
     const standby = await open(node('n1'), 'kitchen');
     cut(standby);
     await untilOn(standby, 'kitchen', 10_000);
@@ -373,7 +375,7 @@ describe('a rule is broken when', () => {
   });
 
   test('a standby gets no votes', async () => {
-    await start(3, STANDBY_FAULTS.getsNoVotes);
+    await start(3, { fault: STANDBY_FAULTS.getsNoVotes });
     await open(node('n1'), 'kitchen');
     cluster.kill(node('n1'), true);
     await cluster.world.run(10_000);
@@ -384,3 +386,22 @@ describe('a rule is broken when', () => {
 function silentSocket() {
   return { send: () => undefined, close: () => undefined, ping: async () => true };
 }
+
+test.each(['has lost its power', 'hangs'])('sends people who came through others back when a node %s', async (what) => {
+  await start(3, { tickTimeMs: 60_000 });
+  const owner = node('n1');
+  const standby = await open(owner, 'kitchen');
+  const closed: Record<string, string> = {};
+  for (const host of ['n2', 'n3']) {
+    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
+    // A websocket closes once.
+    const close = (code: number, reason: string): void => void (closed[host] ??= `${code} ${reason}`);
+    const socket = { ...silentSocket(), close };
+    await on(node(host), () => node(host).rooms.attachPeer(token, socket));
+  }
+  if (what === 'hangs') cluster.world.freeze(owner.machine);
+  else cluster.kill(owner, false);
+  await untilOn(standby, 'kitchen', 10_000);
+  await cluster.world.run(500);
+  expect(closed).toEqual({ n2: '1012 Room moved', n3: '1012 Room moved' });
+});

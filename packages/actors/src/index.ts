@@ -12,7 +12,7 @@ export {
 } from './behaviour.js';
 export { ActorError, Exit, type ActorErrorCode } from './errors.js';
 export type { MessageOf, Protocol, ReplyOf } from './protocol.js';
-export { actor, isActorRef, isRemote, type ActorRef, type AnyRef } from './ref.js';
+export { actor, isActorRef, isRemote, nodeOf, type ActorRef, type AnyRef } from './ref.js';
 export type {
   ActorDetails,
   ActorInfo,

@@ -61,6 +61,11 @@ export function isRemote(ref: AnyRef): boolean {
   return ref instanceof RemoteRef;
 }
 
+/** Returns the node of an actor; undefined for one of this node. */
+export function nodeOf(ref: AnyRef): string | undefined {
+  return ref instanceof RemoteRef ? ref.node : undefined;
+}
+
 /** Encodes a name as one path segment. */
 export function pathSegment(name: string): string {
   return name.replaceAll('%', '%25').replaceAll('/', '%2F');

@@ -212,6 +212,7 @@ export class RoomRouter implements RoomService {
           this.#call({ roomId, call: 'attach' }, room, () =>
             sender.call(room.ref, { type: 'attach', ...request }, REQUEST_TIMEOUT_MS),
           ),
+        roomId,
         peerId,
         ...how,
         requestId,

@@ -204,6 +204,14 @@ export class Directory {
       .map(([node]) => node);
   }
 
+  /** Returns the nodes from which the room has been taken over, as far as they announce it still: see `laterOwners`. */
+  takenFrom({ roomId, createdAt, epoch = 0 }: OwnedRoom, node: string): string[] {
+    const isEarlier = (room: OwnedRoom | undefined): boolean =>
+      room?.createdAt === createdAt && epoch > (room.epoch ?? 0) + 1;
+
+    return [...this.#nodes].filter(([name, { rooms }]) => name !== node && isEarlier(rooms.get(roomId))).map(([n]) => n);
+  }
+
   #ownersOf(roomId: string): string[] {
     const owners: { node: string; createdAt: number; epoch: number; reachable: boolean }[] = [];
     for (const [node, { rooms, reachable }] of this.#nodes) {

@@ -31,6 +31,7 @@ export type OwnRooms = Pick<
   | 'roomIds'
   | 'snapshot'
   | 'fence'
+  | 'relayed'
 >;
 
 export interface NodeActorOptions {

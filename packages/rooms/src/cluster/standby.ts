@@ -1,3 +1,4 @@
+import { nodeOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import { AwakeClock, sleep, type Clock } from '@bloom/time';
 import type { RoomHost } from '../room-host.js';
@@ -19,7 +20,7 @@ export interface StandbyOptions {
   port: ClusterPort;
   host: Pick<
     RoomHost,
-    'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef' | 'relayRef' | 'createdAt'
+    'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef' | 'relayRef' | 'createdAt' | 'relayed'
   >;
   placement: Pick<Placement, 'rankStandbys'>;
   directory: Directory;
@@ -124,6 +125,7 @@ export class Standby {
   }
 
   owned(room: OwnedRoom): void {
+    this.#tellRelayed(room);
     this.#standbys?.owned(room);
   }
 
@@ -164,6 +166,7 @@ export class Standby {
    * has taken it over.
    */
   meets(room: OwnedRoom): void {
+    this.#tellRelayed(room);
     const { host, directory, withdraw, log, port } = this.#options;
     const ward = this.#standbys?.ward(room.roomId);
     if (ward === undefined || ward.isTaken || host.roomRef(room.roomId) === undefined) return;
@@ -188,6 +191,13 @@ export class Standby {
   close(): void {
     this.#standbys?.close();
     this.#takeovers.close();
+  }
+
+  /** Sends the people of a room that has been taken over there, whose websockets this node holds. */
+  #tellRelayed(room: OwnedRoom): void {
+    const { host, directory, port } = this.#options;
+    for (const former of directory.takenFrom(room, nodeOf(room.ref) ?? port.self))
+      host.relayed.takenOver(room.roomId, former);
   }
 
   #processEnded(node: string, creation: number): void {

@@ -1,7 +1,7 @@
-import { ActorError, isRemote, newRequestId, type ActorSystem, type Sender } from '@bloom/actors';
+import { ActorError, isRemote, newRequestId, nodeOf, type ActorSystem, type Sender } from '@bloom/actors';
 import type { AttachedPeer, AttachRefusal, PeerSocket } from '../room-service.js';
 import type { AttachedSockets } from './attached-sockets.js';
-import { INTERNAL_ERROR, NODE_STOPPED } from './close-reason.js';
+import { INTERNAL_ERROR } from './close-reason.js';
 import type { AttachAnswer, AttachRequest, SocketRef } from './peer-messages.js';
 import type { ClientKind } from './peer-session.js';
 import type { RelayedSockets } from './relayed-sockets.js';
@@ -16,6 +16,7 @@ export interface AttachOptions {
   system: ActorSystem;
   /** Asks the room. */
   attach: (sender: Sender, request: AttachRequest) => Promise<AttachAnswer>;
+  roomId: string;
   peerId: string;
   socket: PeerSocket;
   client: ClientKind;
@@ -36,6 +37,7 @@ const SENDER = 'websocket';
 export async function attachSocket({
   system,
   attach,
+  roomId,
   peerId,
   socket,
   client,
@@ -68,7 +70,8 @@ export async function attachSocket({
     if (isRemote(peer)) sockets?.delete(ref);
     sender.cast(ref, { type: 'bind', peer });
     // LiveKit's clients start over after another code.
-    const returns = isRemote(peer) && client === 'sdk' ? relayed : undefined;
+    const node = nodeOf(peer);
+    const returns = node !== undefined && client === 'sdk' ? relayed : undefined;
 
     const attached: AttachedPeer = {
       receive: (text) => {
@@ -90,12 +93,13 @@ export async function attachSocket({
         void system.stop(ref);
       };
     }
-    if (returns !== undefined) {
+    if (returns !== undefined && node !== undefined) {
       system.monitor(ref, () => returns.delete(ref));
-      returns.add(ref, () => {
-        socket.close(1012, NODE_STOPPED);
+      const close = (reason: string): void => {
+        socket.close(1012, reason);
         attached.detach('closed_by_server');
-      });
+      };
+      returns.add(ref, { roomId, node, close });
     }
     return attached;
   } catch (error) {

@@ -47,6 +47,7 @@ export class RequestSessions {
     const attached = await attachSocket({
       system,
       attach: (sender, message) => sender.call(room, { type: 'attach', ...message }, ATTACH_TIMEOUT_MS),
+      roomId,
       peerId,
       socket: session,
       client: 'http',

@@ -20,12 +20,14 @@ export interface ClusterOptions {
   readonly fault?: PlantedFault | undefined;
   /** Rooms have standbys. Default false. */
   readonly hasStandbys?: boolean | undefined;
+  /** `JF_DIST_TICK_TIME` of every node. Default: 8 s. */
+  readonly tickTimeMs?: number | undefined;
 }
 
 /** What differs between the nodes of a cluster. */
 type Started = Omit<
   VirtualNodeOptions,
-  'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog'
+  'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog' | 'tickTimeMs'
 >;
 
 export class VirtualCluster {
@@ -75,8 +77,10 @@ export class VirtualCluster {
   readonly #all: VirtualNode[] = [];
   readonly #seeds: 'all' | 'first';
   readonly #fault: PlantedFault | undefined;
+  readonly #tickTimeMs: number | undefined;
 
-  constructor({ seed, nodes: size, fault, hasStandbys = false }: ClusterOptions) {
+  constructor({ seed, nodes: size, fault, hasStandbys = false, tickTimeMs }: ClusterOptions) {
+    this.#tickTimeMs = tickTimeMs;
     this.#fault = fault;
     this.hasStandbys = hasStandbys;
     this.world = new VirtualWorld(seed);
@@ -250,7 +254,7 @@ export class VirtualCluster {
     const { world, network, events, receivers, hasStandbys } = this;
     const { host } = machine;
     const onBadLog = (rule: string): void => this.broken(`${host} ${rule}`);
-    const common = { world, network, host, events, receivers, fault: this.#fault, hasStandbys, onBadLog };
+    const common = { world, network, host, events, receivers, fault: this.#fault, hasStandbys, onBadLog, tickTimeMs: this.#tickTimeMs };
     const node = new VirtualNode({ ...common, ...options }, machine);
     this.#all.push(node);
 

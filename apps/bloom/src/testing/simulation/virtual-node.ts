@@ -16,6 +16,7 @@ import type { VirtualNetwork } from './virtual-network.js';
 import type { Machine, VirtualWorld } from './virtual-world.js';
 
 /** The shortest time in common use: dead links are detected within 10 s. */
+/** Far below the default, so that lost links are noticed within a history. */
 const TICK_TIME_MS = 8_000;
 /** Time that a stopping node spends on pending webhooks. */
 const WEBHOOK_GRACE_MS = 2_000;
@@ -52,6 +53,8 @@ export interface VirtualNodeOptions {
   onLost: (roomId: string, taker: string) => void;
   /** `lost`: a member whose link is down although it has not left. */
   onMember: (change: string, lost?: string) => void;
+  /** `JF_DIST_TICK_TIME`. Default: 8 s. */
+  tickTimeMs?: number | undefined;
   /** Called with a rule that its log breaks. */
   onBadLog: (rule: string) => void;
   /** Called when an old node is sent a message that it does not know. */
@@ -278,7 +281,7 @@ export class VirtualNode {
       mode: 'name',
       cookie: fault?.anyCookie === true ? COOKIE : cookie,
       mapper: { port: 0 },
-      tickTimeMs: TICK_TIME_MS,
+      tickTimeMs: this.#options.tickTimeMs ?? TICK_TIME_MS,
       // Busy waiting would cost thousands of turns and show nothing.
       limits: { busyWaitMs: 0 },
       spoken: isOld ? undefined : SPOKEN,

@@ -209,7 +209,9 @@ export class Directory {
     const isEarlier = (room: OwnedRoom | undefined): boolean =>
       room?.createdAt === createdAt && epoch > (room.epoch ?? 0) + 1;
 
-    return [...this.#nodes].filter(([name, { rooms }]) => name !== node && isEarlier(rooms.get(roomId))).map(([n]) => n);
+    return [...this.#nodes]
+      .filter(([name, { rooms }]) => name !== node && isEarlier(rooms.get(roomId)))
+      .map(([n]) => n);
   }
 
   #ownersOf(roomId: string): string[] {

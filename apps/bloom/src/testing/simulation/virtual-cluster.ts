@@ -254,7 +254,17 @@ export class VirtualCluster {
     const { world, network, events, receivers, hasStandbys } = this;
     const { host } = machine;
     const onBadLog = (rule: string): void => this.broken(`${host} ${rule}`);
-    const common = { world, network, host, events, receivers, fault: this.#fault, hasStandbys, onBadLog, tickTimeMs: this.#tickTimeMs };
+    const common = {
+      world,
+      network,
+      host,
+      events,
+      receivers,
+      fault: this.#fault,
+      hasStandbys,
+      onBadLog,
+      tickTimeMs: this.#tickTimeMs,
+    };
     const node = new VirtualNode({ ...common, ...options }, machine);
     this.#all.push(node);
 

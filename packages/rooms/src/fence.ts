@@ -22,6 +22,11 @@ export class Fence {
     return this.watcher?.isFenced(roomId) === true;
   }
 
+  /** Returns whether events of the room wait here to be published. */
+  holds(roomId: string): boolean {
+    return this.#held.has(roomId);
+  }
+
   changed(roomId: string): void {
     this.watcher?.changed(roomId);
   }

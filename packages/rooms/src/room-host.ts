@@ -443,8 +443,8 @@ export class RoomHost {
         this.fence.changed(roomId);
       },
       ended: () => this.#forget(roomId, entry),
-      given: () => {
-        this.fence.drop(roomId);
+      given: (isTaken) => {
+        if (isTaken) this.fence.drop(roomId);
         this.#forget(roomId, entry);
         if (entry.ref === undefined) return;
         this.#relays.set(roomId, entry.ref);

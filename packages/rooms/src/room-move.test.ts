@@ -96,6 +96,23 @@ describe('a room that moves', () => {
     expect(from.host.relayRef('kitchen')).toBeUndefined();
   });
 
+  test.each([
+    ['publishes', false, ['held']],
+    ['forgets, if its standby has taken it over,', true, []],
+  ])('%s what was held back for it', async (_what, isTaken, expected) => {
+    await open();
+    const published: string[] = [];
+    const { fence } = from.host;
+    let isFenced = true;
+    fence.watcher = { changed: () => undefined, isFenced: () => isFenced };
+    fence.pass('kitchen', () => void published.push('held'));
+    isFenced = false;
+    const carry = { isTaken, offer: async () => null, given: async () => undefined, over: () => undefined };
+    expect(await from.host.giveRoom('kitchen', carry)).toBeNull();
+    fence.release('kitchen');
+    expect(published).toEqual(expected);
+  });
+
   test('is reported to its new node with the number of its peers', async () => {
     const moved: string[] = [];
     await to.close();

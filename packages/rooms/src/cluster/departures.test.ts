@@ -214,6 +214,16 @@ describe('a room that a standby may have taken over', () => {
     expect(freezes).toEqual([]);
   });
 
+  test('stays until the events of that time have been published', async () => {
+    const { departures, fence, fenced } = start(taken);
+    fenced.add('kitchen');
+    fence.pass('kitchen', () => undefined);
+    fenced.clear();
+    expect(await departures.move('kitchen')).toBe('its standby may have taken it over');
+    fence.release('kitchen');
+    expect(await departures.move('kitchen')).toBeNull();
+  });
+
   test('stays if its standby does not let go of it, and its place is free again', async () => {
     const { departures, freezes, told } = start({ ...taken, isReleased: false });
     expect(await departures.move('kitchen')).toBe('this node is cut off from most of its cluster');

@@ -249,7 +249,7 @@ export class Departures {
     const known = owned(roomId);
     // A room that a standby has taken over is announced until nothing is passed on any more.
     if (known === undefined || host.roomRef(roomId) === undefined) return 'it has ended';
-    if (host.fence.isFenced(roomId)) return CUT_OFF;
+    if (this.#isCutOff(roomId)) return CUT_OFF;
     // Asked before a place is reserved: rooms that stay would exhaust the places of others.
     const why = host.whyStays(roomId);
     if (why !== undefined) return why;
@@ -283,7 +283,7 @@ export class Departures {
       offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
       given: () => {
         // This process may have been stopped since, and a standby may have won meanwhile.
-        if (host.fence.isFenced(roomId) || !departure.side.on('accepted')) return undefined;
+        if (this.#isCutOff(roomId) || !departure.side.on('accepted')) return undefined;
         points?.reached('give');
         given(roomId);
         const arrival = this.#untilTaken(departure);
@@ -315,6 +315,13 @@ export class Departures {
     }
 
     return taken === undefined ? (reason ?? 'it has ended') : { node, taken };
+  }
+
+  /** Returns whether a standby may have taken the room over, or events of that time have not been published yet. */
+  #isCutOff(roomId: string): boolean {
+    const { fence } = this.#options.host;
+
+    return fence.isFenced(roomId) || fence.holds(roomId);
   }
 
   async #placeElsewhere(roomId: string): Promise<{ node: string; reservation: string } | string> {

@@ -48,7 +48,7 @@ export interface RoomActorOptions extends RoomEffectsOptions {
   /** Called when the room is as it was on its former node. */
   resumed: () => void;
   /** Called when the room has moved away and its actor passes messages on. */
-  given: () => void;
+  given: (isTaken: boolean) => void;
   /** Called when its people have gone over. */
   left: () => void;
   /** Called when the actor passes nothing on any more. */
@@ -263,7 +263,7 @@ async function give(state: RoomState, carry: Carry, options: RoomActorOptions): 
   if (target === undefined) return 'the move took too long';
   const farewell = machine.giveAway();
   target.catch(() => farewell.lost());
-  options.given();
+  options.given(carry.isTaken === true);
   const { clock } = options;
   const left = (): void => void leave(options);
   const to = new Relay({ roomId: machine.roomId, target, farewell, left, clock }, context);

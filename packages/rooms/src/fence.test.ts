@@ -1,18 +1,31 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { type LogFields, silentLog } from '@bloom/log';
+import type { Notification } from '@bloom/protocol';
 import { Fence } from './fence.js';
 
 let fence: Fence;
 let fenced: Set<string>;
 let published: string[];
+let lines: [string, LogFields | undefined][];
 
 beforeEach(() => {
-  fence = new Fence();
+  lines = [];
+  fence = new Fence({ ...silentLog, warn: (event, fields) => void lines.push([event, fields]) });
   fenced = new Set();
   published = [];
   fence.watcher = { changed: () => undefined, isFenced: (roomId) => fenced.has(roomId) };
 });
 
-const publish = (roomId: string, event: string): void => fence.pass(roomId, () => void published.push(event));
+/** `metadata`: what the event carries. */
+function publish(roomId: string, event: string, metadata: unknown = null): void {
+  const notification = { type: 'peerMetadataUpdated', roomId, peerId: 'p', metadata } as const;
+  fence.pass(notification, () => void published.push(event));
+}
+
+function message(data: string): void {
+  const notification: Notification = { type: 'dataMessage', roomId: 'kitchen', peerId: 'p', label: 'chat', to: [], data };
+  fence.pass(notification, () => void published.push(data));
+}
 
 test('publishes at once while the room is not fenced', () => {
   publish('kitchen', 'one');
@@ -48,4 +61,24 @@ test('holds at most 10,000 events of one room', () => {
   fence.release('kitchen');
   expect(published).toHaveLength(10_000);
   expect(published.at(-1)).toBe('9999');
+});
+
+test('holds at most 16 Mi characters of one room', () => {
+  fenced.add('kitchen');
+  for (let i = 0; i < 20; i += 1) publish('kitchen', `${i}`, 'x'.repeat(1024 * 1024));
+  fenced.clear();
+  fence.release('kitchen');
+  expect(published).toHaveLength(15);
+  expect(lines).toEqual([['room.events_dropped', { roomId: 'kitchen', events: 5 }]]);
+});
+
+test('holds no messages of clients, and says once how many were dropped', () => {
+  message('before');
+  fenced.add('kitchen');
+  for (let i = 0; i < 10_010; i += 1) message(`${i}`);
+  publish('kitchen', 'one');
+  fenced.clear();
+  fence.release('kitchen');
+  expect(published).toEqual(['before', 'one']);
+  expect(lines).toEqual([['room.events_dropped', { roomId: 'kitchen', events: 10_010 }]]);
 });

@@ -1,5 +1,10 @@
-/** Events held back for one room. Its owner is cut off for seconds; a longer queue means a flood of messages. */
+import type { Log } from '@bloom/log';
+import type { Notification } from '@bloom/protocol';
+
+/** Events held back for one room. Its owner is cut off for seconds; a longer queue means a flood. */
 const MAX_HELD = 10_000;
+/** Size of the events held back for one room, as JSON: metadata may be large. */
+const MAX_HELD_CHARS = 16 * 1024 * 1024;
 
 /** Keeps standbys of the rooms of this node. */
 export interface RoomWatcher {
@@ -9,6 +14,12 @@ export interface RoomWatcher {
   isFenced(roomId: string): boolean;
 }
 
+interface Held {
+  readonly events: (() => void)[];
+  chars: number;
+  dropped: number;
+}
+
 /**
  * Holds back the events of rooms that a standby may have taken over, in order: they are published once this node is
  * known to be the owner still, or forgotten.
@@ -16,7 +27,12 @@ export interface RoomWatcher {
 export class Fence {
   /** Undefined while no room has a standby. */
   watcher: RoomWatcher | undefined;
-  readonly #held = new Map<string, (() => void)[]>();
+  readonly #log: Pick<Log, 'warn'>;
+  readonly #held = new Map<string, Held>();
+
+  constructor(log: Pick<Log, 'warn'>) {
+    this.#log = log;
+  }
 
   isFenced(roomId: string): boolean {
     return this.watcher?.isFenced(roomId) === true;
@@ -32,11 +48,17 @@ export class Fence {
   }
 
   /** Publishes an event now, or once `release` is called. */
-  pass(roomId: string, publish: () => void): void {
-    const held = this.#held.get(roomId);
+  pass(event: Notification, publish: () => void): void {
+    const { roomId } = event;
+    let held = this.#held.get(roomId);
     if (held === undefined && !this.isFenced(roomId)) return publish();
-    if (held === undefined) this.#held.set(roomId, [publish]);
-    else if (held.length < MAX_HELD) held.push(publish);
+    if (held === undefined) this.#held.set(roomId, (held = { events: [], chars: 0, dropped: 0 }));
+    // Clients send these at any rate: they would push out what the backend must hear.
+    const chars = event.type === 'dataMessage' ? Number.POSITIVE_INFINITY : sizeOf(event);
+    if (held.events.length < MAX_HELD && held.chars + chars <= MAX_HELD_CHARS) {
+      held.events.push(publish);
+      held.chars += chars;
+    } else held.dropped += 1;
   }
 
   /** Publishes what was held back, unless the room is still fenced. */
@@ -44,11 +66,16 @@ export class Fence {
     const held = this.#held.get(roomId);
     if (held === undefined || this.isFenced(roomId)) return;
     this.#held.delete(roomId);
-    for (const publish of held) publish();
+    for (const publish of held.events) publish();
+    if (held.dropped > 0) this.#log.warn('room.events_dropped', { roomId, events: held.dropped });
   }
 
   /** Forgets what was held back, because the room goes on at another node. */
   drop(roomId: string): void {
     this.#held.delete(roomId);
   }
+}
+
+function sizeOf(event: Notification): number {
+  return JSON.stringify(event).length;
 }

@@ -70,7 +70,7 @@ export class RoomHost {
   /** Actors of the websockets and sessions attached to rooms of this node. */
   readonly sockets = new AttachedSockets();
   readonly relayed = new RelayedSockets();
-  readonly fence = new Fence();
+  readonly fence: Fence;
   readonly drainOrder: DrainOrder;
   readonly #options: RoomHostOptions;
   readonly #system: ActorSystem;
@@ -97,6 +97,7 @@ export class RoomHost {
     this.#options = options;
     this.#system = system;
     this.#log = log;
+    this.fence = new Fence(log);
     this.#kinds = new Map(componentKinds.map((kind) => [kind.type, kind]));
     this.#clock = options.clock ?? systemClock;
     this.drainOrder = new DrainOrder({
@@ -437,7 +438,7 @@ export class RoomHost {
         this.#options.measure?.(measure, roomId);
       },
       notify: (notification, causedBy) =>
-        this.fence.pass(roomId, () => events(notification, { webhookUrl, requestId: causedBy })),
+        this.fence.pass(notification, () => events(notification, { webhookUrl, requestId: causedBy })),
       changed: (machine) => {
         this.#setSubscriptions(entry, machine.subscriptions);
         this.fence.changed(roomId);

@@ -105,7 +105,7 @@ describe('a room that moves', () => {
     const { fence } = from.host;
     let isFenced = true;
     fence.watcher = { changed: () => undefined, isFenced: () => isFenced };
-    fence.pass('kitchen', () => void published.push('held'));
+    fence.pass({ type: 'peerAdded', roomId: 'kitchen', peerId: 'p' }, () => void published.push('held'));
     isFenced = false;
     const carry = { isTaken, offer: async () => null, given: async () => undefined, over: () => undefined };
     expect(await from.host.giveRoom('kitchen', carry)).toBeNull();

@@ -33,7 +33,7 @@ function start({
   const late: Carry[] = [];
   /** What became of the room's webhooks. */
   const told: string[] = [];
-  const fence = new Fence();
+  const fence = new Fence(silentLog);
   const fenced = new Set<string>();
   fence.watcher = { changed: () => undefined, isFenced: (roomId) => fenced.has(roomId) || isFenced() };
   /** Members that the latest place was not to be on, if there are others. */
@@ -217,7 +217,7 @@ describe('a room that a standby may have taken over', () => {
   test('stays until the events of that time have been published', async () => {
     const { departures, fence, fenced } = start(taken);
     fenced.add('kitchen');
-    fence.pass('kitchen', () => undefined);
+    fence.pass({ type: 'peerAdded', roomId: 'kitchen', peerId: 'p' }, () => undefined);
     fenced.clear();
     expect(await departures.move('kitchen')).toBe('its standby may have taken it over');
     fence.release('kitchen');

@@ -47,7 +47,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const silentMembers = new SilentMembers({ members: port.members, ping, received: port.received, log, clock });
   const standbys = new Standbys({
     port,
-    host: { snapshot: () => snapshot, fence: new Fence() },
+    host: { snapshot: () => snapshot, fence: new Fence(silentLog) },
     placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
     lease: new Lease(port.self),
     knows: (node, roomId) => ids.has(`${node} ${roomId}`),

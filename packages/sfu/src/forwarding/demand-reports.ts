@@ -26,6 +26,11 @@ export class DemandReports {
     return this.#demand.isUnneeded(index);
   }
 
+  /** True if the publisher may have stopped this variant on request. */
+  mayHaveStopped(index: number, nowMs: number): boolean {
+    return this.#demand.mayHaveStopped(index, nowMs);
+  }
+
   tick(nowMs: number): void {
     const { params, slots, wantedElsewhere, owner, trackId } = this.#track;
     if (params.stopsUnneeded !== true || !this.#demand.isDue(nowMs)) return;

@@ -468,7 +468,7 @@ export class PublishedTrack {
 
   #checkActivity(nowMs: number): void {
     for (const { variant, active } of this.activity.check(nowMs)) {
-      if (!active) this.#stopped(variant);
+      if (!active) this.#stopped(variant, nowMs);
       this.version++;
       for (const slot of this.slots) {
         if (active) slot.selection.variantActive(variant);
@@ -478,10 +478,10 @@ export class PublishedTrack {
     }
   }
 
-  #stopped(variant: Variant): void {
+  #stopped(variant: Variant, nowMs: number): void {
     const stream = this.stream(variant);
     stream?.keyframes.cancel();
-    if (stream === undefined || !this.#demand.isUnneeded(stream.index)) return;
+    if (stream === undefined || !this.#demand.mayHaveStopped(stream.index, nowMs)) return;
     // The publisher has stopped it on request: it is available again with its next packet.
     stream.started = false;
     this.activity.forget(variant);

@@ -112,6 +112,20 @@ describe('the publisher of a simulcast track', () => {
     expect(signs().received).toBeGreaterThan(received);
   });
 
+  test('resumes a layer at once that is needed again before its silence is noticed', () => {
+    const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
+    world.setTargetVariant('sub', 'cam', 'h');
+    play(['l', 'm', 'h'], 2_000, played);
+    world.setTargetVariant('sub', 'cam', 'l');
+    while (told(world).length === 0) play(['l', 'm', 'h'], FRAME_MS, played);
+    play(['l'], 200, played);
+    world.setTargetVariant('sub', 'cam', 'h');
+    play(['l'], 3_200, played);
+    expect(told(world)).toEqual(['l', 'h']);
+    play(['l', 'm', 'h'], 3 * FRAME_MS, played);
+    expect(viewer.packets.at(-1)?.payload[10]).toBe(0x1c);
+  });
+
   test('that goes on sending an unneeded layer keeps it available', () => {
     const viewer = world.join('sub', { outbound: [videoSlot('cam')] });
     world.setTargetVariant('sub', 'cam', 'l');

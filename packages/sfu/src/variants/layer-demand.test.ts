@@ -33,6 +33,16 @@ test('a higher demand is told at once', () => {
   expect(demand.look(HIGH, 5_200)).toBe('h');
 });
 
+test('a variant that is needed again may still be stopped for 3.5 s, and one that always was may not', () => {
+  const demand = new LayerDemand();
+  demand.look(LOW, 0);
+  demand.look(LOW, 5_000);
+  demand.look(HIGH, 6_000);
+  const at = (nowMs: number) => [LOW, MEDIUM, HIGH].map((index) => demand.mayHaveStopped(index, nowMs));
+  expect(at(9_400)).toEqual([false, true, true]);
+  expect(at(9_500)).toEqual([false, false, false]);
+});
+
 test('looks are due every 100 ms', () => {
   const demand = new LayerDemand();
   demand.look(HIGH, 1_000);

@@ -7,16 +7,26 @@ const LOWER_MS = 5_000;
 /** Interval of the looks, ms. */
 const LOOK_MS = 100;
 
+/** How long the silence of a variant may stem from before it was needed again, ms: its end is noticed that late. */
+const NOTICED_MS = 3_500;
+
 /** Decides when the publisher of a simulcast track is told which of its variants are needed. Sans-IO. */
 export class LayerDemand {
   /** Index of the highest variant that the publisher knows is needed; -1 = none. It begins with all of them. */
   #told: number = VARIANTS.length - 1;
   #lowerAtMs: number | undefined;
+  /** Since when each variant has been needed again. */
+  readonly #againSinceMs = VARIANTS.map(() => Number.NEGATIVE_INFINITY);
   #lookAtMs = 0;
 
   /** True if the publisher has been told that nobody needs this variant. */
   isUnneeded(index: number): boolean {
     return index > this.#told;
+  }
+
+  /** True if the publisher may have stopped this variant on request, although it may since be needed again. */
+  mayHaveStopped(index: number, nowMs: number): boolean {
+    return this.isUnneeded(index) || nowMs - this.#againSinceMs[index]! < NOTICED_MS;
   }
 
   isDue(nowMs: number): boolean {
@@ -31,14 +41,15 @@ export class LayerDemand {
     this.#lookAtMs = nowMs + LOOK_MS;
     if (highest >= this.#told) {
       this.#lowerAtMs = undefined;
-      return highest === this.#told ? undefined : this.#tell(highest);
+      return highest === this.#told ? undefined : this.#tell(highest, nowMs);
     }
     this.#lowerAtMs ??= nowMs + LOWER_MS;
 
-    return nowMs < this.#lowerAtMs ? undefined : this.#tell(highest);
+    return nowMs < this.#lowerAtMs ? undefined : this.#tell(highest, nowMs);
   }
 
-  #tell(highest: number): Variant | null {
+  #tell(highest: number, nowMs: number): Variant | null {
+    if (highest > this.#told) this.#againSinceMs.fill(nowMs, this.#told + 1, highest + 1);
     this.#told = highest;
     this.#lowerAtMs = undefined;
 

@@ -35,10 +35,6 @@ export class VariantActivity {
   readonly #keyframesBefore = [false, false, false];
   #windowStartMs = 0;
 
-  isKnown(variant: Variant): boolean {
-    return this.#known[variantIndex(variant)] === true;
-  }
-
   isActive(variant: Variant): boolean {
     return this.#active[variantIndex(variant)] === true;
   }

@@ -22,6 +22,10 @@ export class FallbackTrack extends PublishedTrack {
   #wanted = false;
   #neededAtMs = Number.NEGATIVE_INFINITY;
 
+  override get isWanted(): boolean {
+    return this.#wanted;
+  }
+
   /** Lets the encoder start while the subscriber connects. */
   override expect(nowMs: number): void {
     this.#neededAtMs = nowMs;

@@ -195,6 +195,34 @@ describe('on one worker', () => {
     expect(world.events.filter(({ type }) => type === 'trackStalled')).toEqual([]);
   });
 
+  test('stalls when it is wanted and not sent, and no longer once nobody wants it', () => {
+    const old = world.join('old', { outbound: [videoSlot('cam')] });
+    const stalls = () => world.events.flatMap((event) => (event.type === 'trackStalled' ? [event.stalled] : []));
+    const [first, second] = [firstCamera(), secondCamera()];
+    world.advance(2_900, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
+    expect(stalls()).toEqual([]);
+    world.advance(600, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
+    expect(stalls()).toEqual([true]);
+    sendAll(ann, second.vp8Frame({ key: true }));
+    world.advance(300, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
+    expect(stalls()).toEqual([true, false]);
+    world.advance(3_500, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
+    world.apply({ type: 'closeTransport', peerId: old.id });
+    world.advance(10_000, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
+    expect(stalls()).toEqual([true, false, true, false]);
+  });
+
+  test('is active in the statistics while it is wanted', () => {
+    const active = () => statsOf(world, 'ann')?.inbound.map((stream) => stream.active);
+    world.join('old', { outbound: [videoSlot('cam')] });
+    world.advance(40);
+    sendAll(ann, secondCamera().vp8Frame({ key: true }));
+    expect(active()).toEqual([true]);
+    world.apply({ type: 'closeTransport', peerId: 'old' });
+    world.advance(3_200);
+    expect(active()).toEqual([false]);
+  });
+
   test('keeps flowing when the same offer is made again', () => {
     const camera = secondCamera();
     const old = world.join('old', { outbound: [videoSlot('cam')] });

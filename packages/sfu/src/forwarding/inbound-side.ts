@@ -371,7 +371,7 @@ function streamStats(track: PublishedTrack, stream: InboundStream): InboundTrack
     trackId: track.trackId,
     kind: track.params.kind,
     variant: stream.variant,
-    active: !track.simulcast || track.activity.isActive(stream.variant),
+    active: track.isWanted && (!track.simulcast || track.activity.isActive(stream.variant)),
     codec: track.params.codec.name,
     ...(track.params.fallback === true ? { fallback: true } : {}),
     packets: statistics.packets,

@@ -344,6 +344,11 @@ export class PublishedTrack {
     return this.stream(variant)?.started === true && (!this.simulcast || this.activity.isActive(variant));
   }
 
+  /** False while the publisher has been told that nobody needs the track. */
+  get isWanted(): boolean {
+    return true;
+  }
+
   /** True once newcomers need not wait for their target variant. */
   get isSettled(): boolean {
     return this.#settled;
@@ -460,8 +465,8 @@ export class PublishedTrack {
   }
 
   #lookForMedia(nowMs: number): void {
-    const { still, fallback } = this.params;
-    const excused = this.muted || this.blocked || still === true || fallback === true || this.#demand.isUnneeded(0);
+    const isUnneeded = !this.isWanted || this.#demand.isUnneeded(0);
+    const excused = this.muted || this.blocked || this.params.still === true || isUnneeded;
     const stalled = this.#silence.look(this.streams, excused, nowMs);
     if (stalled !== undefined) this.owner.emit({ type: 'trackStalled', trackId: this.trackId, stalled });
   }

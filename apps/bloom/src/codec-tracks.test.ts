@@ -59,6 +59,13 @@ test('counts a published track once, however many of its sizes flow', () => {
   expect(codecTracks([room({ inbound: [...sizes, off] }), room({ inbound: sizes })]).in).toEqual({ vp8: 2 });
 });
 
+test('counts both encodings of a track while they flow', () => {
+  const first = inbound({ codec: 'vp9' });
+  const second = inbound({ fallback: true });
+  expect(codecTracks([room({ inbound: [first, second] })]).in).toEqual({ vp9: 1, vp8: 1 });
+  expect(codecTracks([room({ inbound: [first, { ...second, active: false }] })]).in).toEqual({ vp9: 1 });
+});
+
 test('counts the tracks that flow to receivers, without paused ones and those that wait for media', () => {
   const { variant: _none, ...waiting } = outbound({});
   const tracks = [outbound({ codec: 'h264' }), outbound({}), outbound({ paused: true }), waiting];

@@ -8,8 +8,11 @@ const ORDER = ['l', 'm', 'h'];
 export function codecTracks(rooms: readonly RoomMediaStats[]): CodecTracks {
   const tracks: CodecTracks = { in: {}, out: {}, reduced: {} };
   for (const { inbound, outbound } of rooms.flatMap(({ transports }) => transports)) {
-    // One track may have several streams.
-    const published = new Map(inbound.filter(({ active }) => active).map(({ trackId, codec }) => [trackId, codec]));
+    // One track may have several streams, and two encodings.
+    const flowing = inbound.filter(({ active }) => active);
+    const published = new Map(
+      flowing.map(({ trackId, fallback, codec }) => [`${fallback === true ? '+' : '-'}${trackId}`, codec]),
+    );
     for (const codec of published.values()) add(tracks.in, codec);
     for (const track of outbound) {
       const { codec, variant, paused } = track;

@@ -446,7 +446,9 @@ export class OutboundTrack implements TrackSubscriber {
 
   stats(): OutboundTrackStats {
     const { selection, layerRates } = this;
-    const isReduced = layerRates !== undefined && this.layers.wanted !== ALL_LAYERS;
+    const lacksLayers = layerRates !== undefined && this.layers.wanted !== ALL_LAYERS;
+    // The last switch may have been an upward one that fell short of the target.
+    const isReduced = lacksLayers || selection.reducedBy > 0;
     return {
       ssrc: this.params.ssrc,
       trackId: this.trackId,

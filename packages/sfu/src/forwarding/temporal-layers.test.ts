@@ -126,6 +126,16 @@ describe('a viewer of VP8 with three temporal layers', () => {
     expect(link.lost).toBe(0);
   });
 
+  test('still lacks bandwidth in the statistics when it gets more, but not all that it wants', () => {
+    publishes('l', 'm', 'h');
+    const link = new NarrowClient(join(), 110_000);
+    play(25, (nowMs) => link.tick(nowMs));
+    link.capacityBps = 750_000;
+    play(25, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ variant: 'm', layers: { temporal: 2 }, reason: 'low_bandwidth' });
+    expect(world.switches('sub').at(-1)).toBe('cam m other');
+  });
+
   test('has all of the largest size within 5 s of a wide link', () => {
     publishes('l', 'm', 'h');
     const link = new NarrowClient(join(), 70_000);

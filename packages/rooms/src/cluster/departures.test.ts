@@ -219,7 +219,7 @@ describe('a room that a standby may have taken over', () => {
     fenced.add('kitchen');
     fence.pass({ type: 'peerAdded', roomId: 'kitchen', peerId: 'p' }, () => undefined);
     fenced.clear();
-    expect(await departures.move('kitchen')).toBe('its standby may have taken it over');
+    expect(await departures.move('kitchen')).toBe('this node is cut off from most of its cluster');
     fence.release('kitchen');
     expect(await departures.move('kitchen')).toBeNull();
   });

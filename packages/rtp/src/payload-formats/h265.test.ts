@@ -4,14 +4,12 @@ import { EntryPoint, type PayloadReader } from './payload-format.js';
 import { RtpView } from '../rtp-view.js';
 
 /** Reads a payload in hexadecimal; undefined if it is malformed. */
-function read(payload: string): Partial<PayloadReader> | undefined {
+function read(payload: string): PayloadReader | undefined {
   const view = new RtpView();
   const packet = Buffer.from(`806000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
   expect(view.parse(packet)).toBe(true);
   const reader = H265.createReader();
-  if (!reader.read(view)) return undefined;
-  const { entryPoint, temporalLayer, switchesTo, hasPicture } = reader;
-  return { entryPoint, temporalLayer, switchesTo, ...(hasPicture === undefined ? {} : { hasPicture }) };
+  return reader.read(view) ? reader : undefined;
 }
 
 // Headers of two bytes: VPS 4001, SPS 4201, PPS 4401, IDR 2601, CRA 2a01, slice 0201, aggregate 6001, fragment 6201.

@@ -315,8 +315,8 @@ export class InboundSide implements TrackOwner {
   }
 
   /**
-   * Adds up the packets that have arrived, and those that have not at first, of streams that rest too: their losses must
-   * not look like new ones when they resume.
+   * Adds up the packets that have arrived, and those that have not at first, of streams that rest too: their losses
+   * must not look like new ones when they resume.
    */
   qualitySigns(): Pick<QualitySigns, 'received' | 'missing'> {
     const signs = { received: 0, missing: 0 };

@@ -121,7 +121,7 @@ export class SlotRepair {
     if (at >= 0) {
       const header = rtx ?? again;
       const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
-      const sequence = rtx === undefined ? history.sequence : this.#numbering.rtxSequence++;
+      const sequence = rtx !== undefined ? this.#numbering.rtxSequence++ : history.sequence;
       const headerLength = header.write(arena, at, false, sequence, history.timestamp, transportSequence);
       const prefix = rtx === undefined ? 0 : writeRtxPrefix(arena, at + headerLength, history.sequence);
       if (sealer.commit(stream, headerLength, prefix, 0, sequence)) {

@@ -23,7 +23,14 @@ function publish(roomId: string, event: string, metadata: unknown = null): void 
 }
 
 function message(data: string): void {
-  const notification: Notification = { type: 'dataMessage', roomId: 'kitchen', peerId: 'p', label: 'chat', to: [], data };
+  const notification: Notification = {
+    type: 'dataMessage',
+    roomId: 'kitchen',
+    peerId: 'p',
+    label: 'chat',
+    to: [],
+    data,
+  };
   fence.pass(notification, () => void published.push(data));
 }
 

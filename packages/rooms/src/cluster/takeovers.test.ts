@@ -14,9 +14,10 @@ const CONFIG = { ...defaultRoomConfig, roomId: 'kitchen' };
 const UPDATE = { node: 'owner', createdAt: 1, epoch: 2, members: ['owner', 'self'] };
 const ROOM = { snapshot: { config: CONFIG, peers: [], invitations: [], peerlessMs: null }, chars: 100 };
 
-/** Node `self`, a standby of `owner`. `here`: when the room that has the id here was created. */
+/** Node `self`, a standby of `owner`. `here`: when the room that has the id here was created. `voters` refuse. */
 function start({
   here = undefined as number | undefined,
+  voters = [] as string[],
   fails = (): Error | undefined => undefined,
   successor = undefined as object | undefined,
 } = {}) {
@@ -26,13 +27,17 @@ function start({
   const state = { here, fails };
   const directory = new Directory('self', clock);
   let attempts = 0;
+  let campaigns = 0;
   const note = (event: string): void => void lines.push(event);
   const takeovers = new Takeovers({
     port: {
       self: 'self',
-      members: () => (successor === undefined ? [] : ['owner']),
+      members: () => (successor === undefined ? voters : ['owner']),
       speaks: () => true,
-      call: async () => successor,
+      call: async () => {
+        campaigns += 1;
+        return successor ?? { granted: false };
+      },
     } as unknown as ClusterPort,
     host: {
       draining: false,
@@ -57,7 +62,16 @@ function start({
   const advance = (ms: number): Promise<void> =>
     clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
 
-  return { takeovers, directory, owned, lines, state, advance, attempts: () => attempts };
+  return {
+    takeovers,
+    directory,
+    owned,
+    lines,
+    state,
+    advance,
+    attempts: () => attempts,
+    campaigns: () => campaigns,
+  };
 }
 
 test('refuses a room whose id another room here has', () => {
@@ -123,4 +137,14 @@ test('the next process of an owner denies only rooms that have another owner', (
   expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: [] });
   directory.add('other', { roomId: 'kitchen', createdAt: 1, epoch: 3, ref: REF });
   expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: ['kitchen'] });
+});
+
+test('asks for votes ever more rarely while it gets too few, and says so once', async () => {
+  const { takeovers, lines, campaigns, advance } = start({ voters: ['other'] });
+  takeovers.keep(UPDATE, ROOM);
+  takeovers.gone('owner', 1);
+  await advance(60_000);
+  expect(campaigns()).toBeLessThan(80);
+  expect(campaigns()).toBeGreaterThan(60);
+  expect(lines).toEqual(['node.votes_missing']);
 });

@@ -13,6 +13,9 @@ import type { Witness } from './witness.js';
 /** How often silent owners are looked for. */
 const LOOK_MS = 200;
 const VOTE_TIMEOUT_MS = 500;
+/** Times that votes are asked for in a row before the pauses grow, and the longest pause. */
+const QUICK_CAMPAIGNS = 50;
+const MAX_CAMPAIGN_PAUSE_MS = 3_000;
 /** Rooms that votes are asked for at once. */
 const MAX_CANDIDACIES = 10_000;
 /** Rooms that are opened at once. */
@@ -45,6 +48,8 @@ export class Takeovers {
   readonly #look: Timer;
   /** Owners whose rooms votes are being asked for. */
   readonly #asking = new Set<string>();
+  /** Campaigns in a row that won no room, by owner, and when the next one may begin, by `clock.now`. */
+  readonly #losses = new Map<string, { count: number; until: number }>();
   /** Rooms taken over, by owner, until the owner has withdrawn its own. */
   readonly #taken = new Map<string, Map<string, Candidacy>>();
   /** Creations of processes that have ended, by node. */
@@ -101,6 +106,7 @@ export class Takeovers {
   left(node: string): void {
     for (const { roomId } of this.#mirrors.of(node)) this.#drop(node, roomId);
     this.#taken.delete(node);
+    this.#losses.delete(node);
   }
 
   /** Must be called when a process of a member has ended, with its creation. */
@@ -108,6 +114,7 @@ export class Takeovers {
     const mirrors = this.#mirrors.of(node);
     if (mirrors.length === 0) return;
     this.#ended.set(node, creation);
+    this.#losses.delete(node);
     for (const mirror of mirrors) mirror.isOrphan = true;
     void this.#ask(node);
   }
@@ -160,6 +167,7 @@ export class Takeovers {
         for (const { roomId } of this.#mirrors.of(owner)) this.#drop(owner, roomId);
       } else if (witness.isSilent(owner, { now, linked }) || this.#mirrors.of(owner).some(({ isOrphan }) => isOrphan))
         void this.#ask(owner);
+      else this.#losses.delete(owner);
     }
     this.#settleTaken();
     if (this.#mirrors.owners.length === 0 && this.#taken.size === 0) this.#look.stop();
@@ -185,6 +193,7 @@ export class Takeovers {
     this.#asking.add(owner);
     try {
       const now = this.#options.clock.now();
+      if ((this.#losses.get(owner)?.until ?? 0) > now) return;
       const all = this.#mirrors
         .of(owner)
         .filter((mirror) => mirror.side.state === 'holding' && mirror.retryAt <= now && !this.#dropIfHere(mirror));
@@ -194,6 +203,16 @@ export class Takeovers {
     } finally {
       this.#asking.delete(owner);
     }
+  }
+
+  /** Lets campaigns that win nothing become rare: in a small part of a cluster they go on for minutes. */
+  #lost(owner: string, rooms: number): void {
+    const { clock, log } = this.#options;
+    const count = (this.#losses.get(owner)?.count ?? 0) + 1;
+    const late = Math.max(0, count - QUICK_CAMPAIGNS);
+    const pauseMs = late === 0 ? 0 : Math.min(LOOK_MS * 2 ** late, MAX_CAMPAIGN_PAUSE_MS);
+    this.#losses.set(owner, { count, until: clock.now() + pauseMs });
+    if (count === QUICK_CAMPAIGNS) log.warn('node.votes_missing', { node: owner, rooms });
   }
 
   /** Forgets a room if its id has been taken here since: it could never be opened. */
@@ -244,6 +263,8 @@ export class Takeovers {
           this.#drop(owner, roomId);
       }
     }
+    if (won.length > 0 || isHeard) this.#losses.delete(owner);
+    else this.#lost(owner, mirrors.length);
     const lanes = Array.from({ length: AT_ONCE }, async () => {
       for (let mirror = won.shift(); mirror !== undefined; mirror = won.shift()) await this.#open(mirror, since);
     });

@@ -95,7 +95,8 @@ beforeAll(async () => {
       args: ['-c:a', 'libopus'],
     }),
   ]);
-});
+  // Thirteen encoders at once are slow on a busy machine.
+}, 180_000);
 afterAll(async () => {
   if (missing === undefined) await rm(folder, { recursive: true, force: true });
 });

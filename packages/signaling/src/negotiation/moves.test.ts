@@ -7,8 +7,9 @@ const ofType = (client: ScriptedClient, type: string) => client.asked().filter((
 
 test('says that a client opens a second connection only if it knows how', () => {
   const [knows, older] = [new ScriptedClient().joinWith(['move']), new ScriptedClient().joinWith(['pause'])];
-  expect(ofType(knows, 'join')).toEqual([{ type: 'join', metadata: { name: 'me' }, moves: true }]);
-  expect(ofType(older, 'join')).toEqual([{ type: 'join', metadata: { name: 'me' } }]);
+  const join = { type: 'join', metadata: { name: 'me' }, client: 'bloom' };
+  expect(ofType(knows, 'join')).toEqual([{ ...join, moves: true }]);
+  expect(ofType(older, 'join')).toEqual([join]);
 });
 
 test('tells the client that its room has moved, and that all others have followed', () => {

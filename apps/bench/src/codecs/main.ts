@@ -26,7 +26,7 @@ const { values } = parseArgs({
 const wanted = Number(values.psnr);
 const seconds = Number(values.seconds);
 /** Bits per second that the encoders may use, between which the result is interpolated. */
-const LIMITS = [200_000, 400_000, 800_000];
+const LIMITS = [100_000, 200_000, 400_000, 800_000];
 const ROUND_TRIP_MS = 50;
 /** Time for the encoder and the estimates of both ends to settle, ms. */
 const SETTLE_MS = 8_000;
@@ -101,17 +101,15 @@ interface Pauses {
   totalMs: number;
 }
 
-/** Returns the bitrate that reaches the wanted quality, by a line through the nearest measurements. */
-function bitrateAt(points: readonly Quality[]): number {
+/** Returns the kbit/s that reach the wanted quality, by a line through the nearest measurements. */
+function bitrateAt(points: readonly Quality[]): number | string {
   const sorted = points.toSorted((a, b) => a.psnr - b.psnr);
-  const above = Math.max(
-    1,
-    sorted.findIndex(({ psnr }) => psnr >= wanted),
-  );
+  const above = sorted.findIndex(({ psnr }) => psnr >= wanted);
   const [low, high] = [sorted[above - 1], sorted[above]];
-  if (low === undefined || high === undefined || high.psnr < wanted || low.psnr > wanted) return Number.NaN;
+  if (high === undefined) return `more than ${Math.round(Math.max(...points.map(({ bps }) => bps)) / 1_000)}`;
+  if (low === undefined) return `less than ${Math.round(high.bps / 1_000)}`;
   const part = (wanted - low.psnr) / (high.psnr - low.psnr);
-  return Math.exp(Math.log(low.bps) + part * (Math.log(high.bps) - Math.log(low.bps)));
+  return Math.round(Math.exp(Math.log(low.bps) + part * (Math.log(high.bps) - Math.log(low.bps))) / 1_000);
 }
 
 const browser = await chromium.launch({
@@ -153,7 +151,7 @@ try {
       }
       for (const context of browser.contexts()) await context.close();
     }
-    rows.push({ codec, [`kbit/s at ${wanted} dB`]: Math.round(bitrateAt(points) / 1_000), ...pauses });
+    rows.push({ codec, [`kbit/s at ${wanted} dB`]: bitrateAt(points), ...pauses });
   }
 } finally {
   await browser.close();

@@ -128,6 +128,7 @@ export class Results {
     for (const [reason, titles] of this.#skipped) section(`SKIPPED, ${reason} (${titles.length})`, titles);
     if (this.#forbiddenSkips > 0) section('With CI=true only nightly tests and those of containers may be skipped', []);
     if (this.#failures.length > 0) section('FAILED', this.#failures);
+    if (this.#passed + this.#failed + this.#skipped.size === 0) section('No test has this name, so none ran', []);
 
     const skipped = [...this.#skipped.values()].flat().length;
     const counts = [`${this.#passed} passed`, `${this.#failed + this.#forbiddenSkips} failed`];

@@ -56,6 +56,12 @@ describe('the result of a run', () => {
     );
   });
 
+  test('says that no test has the name that was asked for', () => {
+    const all = results([skipped('another')], { strict: false, filtered: true });
+    expect(all.ok).toBe(false);
+    expect(all.lines()).toContain('*** No test has this name, so none ran');
+  });
+
   test('is a failure when nothing passed', () => {
     expect(results([]).ok).toBe(false);
   });

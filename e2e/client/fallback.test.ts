@@ -77,6 +77,8 @@ browserSuite('A second encoding in Chromium', {}, (stage) => {
         promise(`second encoding beside ${codec}`, Date.now() - joined, BEGINS_MS);
         await old.plays(seen?.id ?? '', 'red');
         expect(await codecs(bob)).toEqual([mimeType]);
+        const { tracks } = await ann.page.evaluate(() => window.application.client.stats());
+        expect(tracks).toMatchObject([{ codec: mimeType, fallback: { codec: 'video/VP8', width: 320 } }]);
         await old.call('leave');
         await stops(ann);
       }

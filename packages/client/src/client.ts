@@ -208,7 +208,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   /** Returns the counters of each track sent or received. */
   async stats(): Promise<CallStats> {
     const media = this.#media;
-    return readStats(await media?.stats, (mid) => media?.trackOf(mid));
+    return readStats(await media?.stats, (mid) => media!.trackOf(mid));
   }
 
   #open(): void {

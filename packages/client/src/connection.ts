@@ -96,9 +96,10 @@ export class MediaConnection {
     return this.#connection.getStats();
   }
 
-  /** Returns the id of the track whose media the m-line `mid` carries. */
-  trackOf(mid: string): string | undefined {
-    return this.#midToTrackId[mid];
+  /** Returns the id of the track whose media the m-line `mid` carries, and the m-line of its second encoding. */
+  trackOf(mid: string): [id: string | undefined, second: string | null | undefined] {
+    const own = [...this.#publications.values()].find(({ transceivers }) => transceivers[0]!.mid === mid);
+    return [this.#midToTrackId[mid], own?.transceivers[1]?.mid];
   }
 
   /** Publishes a track. Resolves when the server has accepted it. */

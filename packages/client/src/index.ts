@@ -20,5 +20,5 @@ export type { MediaPath, MediaProblem, MediaState } from './media-state.js';
 export { watchPeople } from './people-status.js';
 export type { RemotePeer, RemoteTrack, Unavailable } from './remote.js';
 export type { Permissions, Variant } from './signaling.js';
-export type { CallStats, TrackStats } from './stats.js';
+export type { CallStats, EncodingStats, TrackStats } from './stats.js';
 export { watchForWakeUp, type WakeUpHooks } from './wake-up.js';

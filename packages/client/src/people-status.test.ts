@@ -19,6 +19,7 @@ const COUNTERS: TrackStats = {
   framesPerSecond: 0,
   frozenMs: 0,
   audioLevel: 0,
+  fallback: null,
 };
 
 /** A client whose counters grow by `perSecond` with each measurement. */

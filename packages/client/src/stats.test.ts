@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { readStats } from './stats.js';
 
-const track = (mid: string) => ({ '3': 'theirs', '5': 'mine' })[mid];
+const track = (mid: string) => ({ '3': ['theirs'] as const, '5': ['mine', '6'] as const })[mid] ?? [];
 
 test('sums the variants of one sent track, including what the server reports about them', () => {
   const report = new Map<string, object>([
@@ -49,9 +49,18 @@ test('finds received tracks by their m-line, and the round trip by the path in u
   });
 });
 
-test('leaves out what is sent besides the tracks: the second encoding of one', () => {
-  const report = new Map([['o', { type: 'outbound-rtp', kind: 'video', mid: '6', bytesSent: 1 }]]);
-  expect(readStats(report, track).tracks).toEqual([]);
+test('shows the second encoding of a sent track with the track, whichever the browser reports first', () => {
+  const report = new Map<string, object>([
+    ['c', { type: 'codec', mimeType: 'video/VP8' }],
+    ['o1', { type: 'outbound-rtp', kind: 'video', mid: '6', codecId: 'c', bytesSent: 1 }],
+    ['o2', { type: 'outbound-rtp', kind: 'video', mid: '5', bytesSent: 10 }],
+    ['o3', { type: 'outbound-rtp', kind: 'video', mid: '6', bytesSent: 2 }],
+    ['i', { type: 'inbound-rtp', kind: 'video', mid: '3', bytesReceived: 7 }],
+  ]);
+  expect(readStats(report, track).tracks).toMatchObject([
+    { trackId: 'mine', bytes: 10, codec: null, fallback: { direction: 'sent', codec: 'video/VP8', bytes: 3 } },
+    { trackId: 'theirs', bytes: 7, fallback: null },
+  ]);
 });
 
 test('takes the loudness of a received track from its own counters, and that of a sent one from its source', () => {

@@ -1,7 +1,5 @@
-/** Counters of a track that is sent or received. */
-export interface TrackStats {
-  /** Id of the local or remote track. */
-  readonly trackId: string;
+/** Counters of one encoding of a track. */
+export interface EncodingStats {
   readonly direction: 'sent' | 'received';
   readonly kind: 'audio' | 'video';
   /** Media type, such as `video/VP8`; null until the browser reports it. */
@@ -20,6 +18,14 @@ export interface TrackStats {
   readonly audioLevel: number;
 }
 
+/** Counters of a track that is sent or received. */
+export interface TrackStats extends EncodingStats {
+  /** Id of the local or remote track. */
+  readonly trackId: string;
+  /** Those of the second encoding of a sent track; null if it has none. They stand still while nobody needs it. */
+  readonly fallback: EncodingStats | null;
+}
+
 /** Counters of a call. */
 export interface CallStats {
   readonly roundTripMs: number | null;
@@ -30,15 +36,15 @@ type Entry = Readonly<Record<string, unknown>>;
 
 /**
  * Reads a browser's counters (W3C Identifiers for WebRTC's Statistics API). Simulcast variants are summed. `trackOf`
- * returns the id of the track on an m-line.
+ * returns the id of the track on an m-line, and the m-line of its second encoding.
  */
 export function readStats(
   report: Pick<RTCStatsReport, 'forEach'> | undefined,
-  trackOf: (mid: string) => string | undefined,
+  trackOf: (mid: string) => readonly [id?: string | undefined, second?: string | null | undefined],
 ): CallStats {
   const byId = new Map<unknown, Entry>();
   report?.forEach((entry: Entry, id) => byId.set(id, entry));
-  const tracks = new Map<string, TrackStats>();
+  const encodings = new Map<string, EncodingStats>();
   let roundTripMs: number | null = null;
 
   for (const entry of byId.values()) {
@@ -48,14 +54,12 @@ export function readStats(
     }
     if (type !== 'inbound-rtp' && type !== 'outbound-rtp') continue;
     const received = type === 'inbound-rtp';
-    const id = trackOf(String(entry['mid']));
-    if (id === undefined) continue;
+    const mid = String(entry['mid']);
     // The server reports what it has lost of a sent track.
     const heard = received ? entry : byId.get(entry['remoteId']);
     const sound = received ? entry : byId.get(entry['mediaSourceId']);
-    const before = tracks.get(id);
-    tracks.set(id, {
-      trackId: id,
+    const before = encodings.get(mid);
+    encodings.set(mid, {
       direction: received ? 'received' : 'sent',
       kind: entry['kind'] === 'video' ? 'video' : 'audio',
       codec: (byId.get(entry['codecId'])?.['mimeType'] as string | undefined) ?? before?.codec ?? null,
@@ -70,7 +74,11 @@ export function readStats(
       audioLevel: number(sound?.['audioLevel']),
     });
   }
-  return { roundTripMs, tracks: [...tracks.values()] };
+  const tracks = [...encodings].flatMap(([mid, encoding]) => {
+    const [trackId, second] = trackOf(mid);
+    return trackId === undefined ? [] : [{ trackId, ...encoding, fallback: encodings.get(second ?? '') ?? null }];
+  });
+  return { roundTripMs, tracks };
 }
 
 function number(value: unknown): number {

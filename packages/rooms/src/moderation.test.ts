@@ -324,6 +324,25 @@ describe('moderated tracks', () => {
     expect(await shown()).toEqual(before);
   });
 
+  test('tells the pictures of a second encoding from those of the first', async () => {
+    await ann.act({ type: 'publish', tracks: [videoTrack('cam', { codec: 'vp9', fallback: 'vp8' })] });
+    heard(bob);
+    const emit = node.media.emit.get('kitchen')!;
+    for (const fallback of [undefined, true] as const)
+      for (const stalled of [true, true]) emit({ type: 'trackStalled', trackId: 'cam', stalled, fallback });
+    emit({ type: 'trackStalled', trackId: 'cam', stalled: false });
+    await node.system.idle();
+    const stall = { type: 'trackStalled', endpointId: ann.id, trackId: 'cam' } as const;
+    expect(heard(bob)).toEqual([
+      { ...stall, stalled: true },
+      { ...stall, stalled: true, fallback: true },
+      { ...stall, stalled: false },
+    ]);
+    const states = { stalled: false, fallbackStalled: true };
+    const eve = await join({});
+    expect(heard(eve)[0]).toMatchObject({ type: 'joined', endpoints: [{ tracks: [{ trackId: 'mic' }, states] }, {}] });
+  });
+
   test('unmutes a muted track when its client republishes it', async () => {
     await mute(true);
     await ann.act({ type: 'unpublish', trackIds: ['mic'] });

@@ -46,6 +46,8 @@ export interface EndpointTrack {
   muted?: Mutes;
   /** Whether pictures are missing; absent until they first were. */
   stalled?: boolean;
+  /** Whether those of the second encoding are. */
+  fallbackStalled?: boolean;
   /** Set if this session's client may not receive the track; only clients with a name are shown such tracks. */
   withheld?: true;
 }
@@ -95,7 +97,8 @@ export type SessionInput =
   | { type: 'trackUpdated'; endpointId: string; trackId: string; metadata: unknown }
   | { type: 'encodingChanged'; endpointId: string; trackId: string; encoding: Variant; enabled: boolean }
   | { type: 'trackMuted'; endpointId: string; trackId: string; muted: Mutes }
-  | { type: 'trackStalled'; endpointId: string; trackId: string; stalled: boolean }
+  /** `fallback`: of the second encoding. */
+  | { type: 'trackStalled'; endpointId: string; trackId: string; stalled: boolean; fallback?: true }
   /** How well the media of an endpoint flows, or of this client itself. Only LiveKit's clients are told. */
   | { type: 'qualityChanged'; endpointId: string; quality: ConnectionQuality }
   /** The publisher withholds tracks from this client, which has a name, or no longer does. */

@@ -232,13 +232,15 @@ export class Endpoints {
     this.sendToOthers(peer.id, { type: 'trackMuted', endpointId: peer.id, trackId, muted });
   }
 
-  /** Records whether pictures of a track are missing, and tells the others. */
-  setStalled(trackId: string, stalled: boolean): void {
+  /** Records whether pictures of a track or of its fallback are missing, and tells the others. */
+  setStalled({ trackId, stalled, fallback }: MediaRoomEvent & { type: 'trackStalled' }): void {
     const owner = [...this.peers.values(), ...this.components.all()].find(({ tracks }) => tracks.has(trackId));
     const track = owner?.tracks.get(trackId);
-    if (owner === undefined || track === undefined || (track.stalled ?? false) === stalled) return;
-    owner.tracks.set(trackId, { ...track, stalled });
-    this.sendToOthers(owner.id, { type: 'trackStalled', endpointId: owner.id, trackId, stalled });
+    const state = fallback === true ? 'fallbackStalled' : 'stalled';
+    if (owner === undefined || track === undefined || (track[state] ?? false) === stalled) return;
+    owner.tracks.set(trackId, { ...track, [state]: stalled });
+    const which = fallback === true ? { fallback } : {};
+    this.sendToOthers(owner.id, { type: 'trackStalled', endpointId: owner.id, trackId, stalled, ...which });
   }
 
   /** Records how well a peer's media flows, and tells LiveKit's clients, which show it. */

@@ -47,7 +47,7 @@ export class MediaEvents {
       case 'transportLost':
         return this.#transportLost(event.peerId, event.reason);
       case 'trackStalled':
-        return endpoints.setStalled(event.trackId, event.stalled);
+        return endpoints.setStalled(event);
       case 'connectionQuality':
         return endpoints.qualityChanged(event);
       case 'mediaState':

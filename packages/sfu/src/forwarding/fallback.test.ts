@@ -197,7 +197,8 @@ describe('on one worker', () => {
 
   test('stalls when it is wanted and not sent, and no longer once nobody wants it', () => {
     const old = world.join('old', { outbound: [videoSlot('cam')] });
-    const stalls = () => world.events.flatMap((event) => (event.type === 'trackStalled' ? [event.stalled] : []));
+    const stalls = () =>
+      world.events.flatMap((event) => (event.type === 'trackStalled' && event.fallback ? [event.stalled] : []));
     const [first, second] = [firstCamera(), secondCamera()];
     world.advance(2_900, (nowMs) => void (nowMs % 40 === 0 && sendAll(ann, first.vp9Picture())));
     expect(stalls()).toEqual([]);

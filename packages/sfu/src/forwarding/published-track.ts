@@ -465,10 +465,10 @@ export class PublishedTrack {
   }
 
   #lookForMedia(nowMs: number): void {
-    const isUnneeded = !this.isWanted || this.#demand.isUnneeded(0);
-    const excused = this.muted || this.blocked || this.params.still === true || isUnneeded;
+    const { trackId, still, fallback } = this.params;
+    const excused = this.muted || this.blocked || still === true || !this.isWanted || this.#demand.isUnneeded(0);
     const stalled = this.#silence.look(this.streams, excused, nowMs);
-    if (stalled !== undefined) this.owner.emit({ type: 'trackStalled', trackId: this.trackId, stalled });
+    if (stalled !== undefined) this.owner.emit({ type: 'trackStalled', trackId, stalled, fallback });
   }
 
   #checkActivity(nowMs: number): void {

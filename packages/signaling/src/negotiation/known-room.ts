@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointTrack, Mutes } from '@bloom/rooms';
+import type { Endpoint, EndpointTrack, Mutes, SessionInput } from '@bloom/rooms';
 import { type EncodingChange, serverEvent } from '../events/server-event.js';
 import { boundedMetadata, MAX_CONNECTED_LENGTH } from './newcomer.js';
 import { RemoteEndpoint, type RemoteTrack } from './remote.js';
@@ -95,18 +95,18 @@ export class KnownRoom {
     const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
     if (track === undefined) return;
     track.muted = muted;
-    this.#sendState(track);
+    this.sendState(track);
   }
 
-  setStalled(endpointId: string, trackId: string, stalled: boolean): void {
+  setStalled({ endpointId, trackId, stalled, fallback }: SessionInput & { type: 'trackStalled' }): void {
     const track = this.#endpoints.get(endpointId)?.tracks.get(trackId);
     if (track === undefined) return;
-    track.stalled = stalled;
-    this.#sendState(track);
+    track[fallback === true ? 'fallbackStalled' : 'stalled'] = stalled;
+    this.sendState(track);
   }
 
-  /** Sends who muted the track and whether it is stalled, once the client knows the track. */
-  #sendState(track: RemoteTrack): void {
+  /** Sends who muted the track and whether what the client gets of it is stalled, once the client knows the track. */
+  sendState(track: RemoteTrack): void {
     if (!this.#trackState || track.stage === 'pending' || track.gone) return;
     const { trackId } = track;
     const { mutes, stalled } = track.takeState();
@@ -175,7 +175,7 @@ export class KnownRoom {
       );
       for (const track of tracks) {
         track.announce();
-        this.#sendState(track);
+        this.sendState(track);
       }
       announced.push(...tracks);
     }

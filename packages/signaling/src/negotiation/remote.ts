@@ -23,6 +23,9 @@ export class RemoteTrack {
   voice: 'speech' | 'silence' | undefined;
   muted: Mutes;
   stalled: boolean | undefined;
+  fallbackStalled: boolean | undefined;
+  /** True while the client gets the second encoding. */
+  getsFallback = false;
   metadata: unknown;
   readonly disabled: Set<Variant>;
   /** The state last sent to the client. */
@@ -36,6 +39,7 @@ export class RemoteTrack {
     this.metadata = info.metadata;
     this.muted = info.muted ?? {};
     this.stalled = info.stalled;
+    this.fallbackStalled = info.fallbackStalled;
     this.disabled = new Set(info.disabledEncodings);
     this.#sent = { metadata: this.metadata, disabled: new Set(this.disabled), voice: undefined };
   }
@@ -81,16 +85,22 @@ export class RemoteTrack {
     };
   }
 
-  /** Returns the mutes and the stall that changed since the last call, and records them as sent. */
+  /**
+   * Returns the mutes, and whether the encoding that the client gets is stalled, as far as they changed since the last
+   * call, and records them as sent.
+   */
   takeState(): { mutes: { by: 'publisher' | 'server'; muted: boolean }[]; stalled: boolean | undefined } {
     const sent = this.#sentState;
-    this.#sentState = { muted: this.muted, stalled: this.stalled };
+    const stalls = this.getsFallback ? this.fallbackStalled : this.stalled;
+    // The other encoding may have been stalled.
+    const stalled = stalls ?? (sent.stalled === undefined ? undefined : false);
+    this.#sentState = { muted: this.muted, stalled };
     return {
       mutes: (['publisher', 'server'] as const).flatMap((by) => {
         const muted = this.muted[by];
         return muted === undefined || muted === sent.muted[by] ? [] : [{ by, muted }];
       }),
-      stalled: sent.stalled === this.stalled ? undefined : this.stalled,
+      stalled: sent.stalled === stalled ? undefined : stalled,
     };
   }
 }

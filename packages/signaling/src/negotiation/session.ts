@@ -98,7 +98,7 @@ class Session implements PeerSession {
       case 'trackMuted':
         return others.setMuted(input.endpointId, input.trackId, input.muted);
       case 'trackStalled':
-        return others.setStalled(input.endpointId, input.trackId, input.stalled);
+        return others.setStalled(input);
       case 'voiceActivity':
         return others.setVoice(input.trackId, input.status);
       case 'encodingSwitched': {
@@ -342,7 +342,7 @@ class Session implements PeerSession {
   /** Updates the slots after the answer was sent: the client knows the tracks, and dead slots become free. */
   #settleSlots(plan: OfferPlan): void {
     const applying: RemoteTrack[] = [];
-    for (const { slot, lacks } of plan.media) {
+    for (const { slot, codec, lacks } of plan.media) {
       if (slot === undefined) continue;
       const { track } = slot;
       if (track === undefined) {
@@ -352,6 +352,8 @@ class Session implements PeerSession {
       const isNew = track.stage !== 'answered';
       track.stage = 'answered';
       if (!track.gone) this.#reportLack(track, lacks);
+      track.getsFallback = codec !== null && codec.name !== track.info.codec;
+      this.#membership.others.sendState(track);
       if (track.gone) {
         track.applied = true;
         slot.track = undefined;

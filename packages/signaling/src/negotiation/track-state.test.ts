@@ -66,6 +66,31 @@ describe('a client that supports track state', () => {
     expect(events[1]?.['data'].tracks).toMatchObject(kinds);
   });
 
+  test('sends whether the encoding that the client gets is stalled, whatever the other one does', async () => {
+    const first = knowing(videoTrack('a:v', { codec: 'vp8', fallback: 'h264' }));
+    const second = knowing(videoTrack('a:v', { codec: 'vp9', fallback: 'vp8' }));
+    for (const client of [first, second]) {
+      await client.cycle();
+      client.heard();
+      client.input({ ...stalled(true), fallback: true });
+      client.input(stalled(true));
+      client.input(stalled(false));
+    }
+    expect(first.heard()).toEqual(['trackStalled a:v true', 'trackStalled a:v false']);
+    expect(second.heard()).toEqual(['trackStalled a:v true']);
+  });
+
+  test('sends the state of the second encoding with the answer that gives it to the client', async () => {
+    const track = { codec: 'vp9', fallback: 'vp8' } as const;
+    const whole = knowing(videoTrack('a:v', { ...track, stalled: true }));
+    const missing = knowing(videoTrack('a:v', { ...track, fallbackStalled: true }));
+    expect(whole.heard()).toContain('trackStalled a:v true');
+    expect(missing.heard().join()).not.toContain('trackStalled');
+    for (const client of [whole, missing]) await client.cycle();
+    expect(whole.heard()).toContain('trackStalled a:v false');
+    expect(missing.heard()).toContain('trackStalled a:v true');
+  });
+
   test('sends nothing about a track that has gone', async () => {
     const client = knowing(videoTrack('a:v'));
     await client.cycle();

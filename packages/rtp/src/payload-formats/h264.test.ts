@@ -84,6 +84,43 @@ describe('H.264 packet', () => {
     expect(shown).toEqual([false, false, true, true, true]);
   });
 
+  describe('with a filler, which keeps the bitrate of its encoder constant', () => {
+    const read = (payload: string, timestamp = 1): string => {
+      const packet = Buffer.from(`80e000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
+      packet.writeUInt32BE(timestamp, 4);
+      expect(view.parse(packet)).toBe(true);
+      expect(reader.read(view)).toBe(true);
+      return packet.subarray(view.payloadStart, view.payloadEnd).toString('hex');
+    };
+
+    test.each(['0c ffffffff 80', '6c ff ff', '0c ffff 8000', '1c 8c ffffff', '1c 0c ffffff', '1c 4c ffff 80', '0c80'])(
+      '%s becomes a short one with the marker of its picture',
+      (payload) => {
+        expect(read(payload)).toBe('0c80');
+        expect(view.marker).toBe(true);
+        expect([reader.hasPicture, reader.entryPoint]).toEqual([false, EntryPoint.no]);
+      },
+    );
+
+    test.each(['0c ff12ffff 80', '1c 8c 00ff', '0c 80ff', '0c', '1c 8c', '18 0004 0cffff80', '41 ffffff80', '26 ffff'])(
+      '%s stays as it is, because it has other bytes or is none',
+      (payload) => {
+        expect(read(payload)).toBe(payload.replaceAll(' ', ''));
+      },
+    );
+
+    test('is in the layer of the slices before it', () => {
+      const layers = ['01 9a', '0c ffff80', '1c 4c ff80', '41 9a', '0c ffff80'].map((payload) => {
+        read(payload);
+        return reader.temporalLayer;
+      });
+      expect(layers).toEqual([1, 1, 1, 0, 0]);
+      read('01 9a', 2);
+      read('0c ffff80', 3);
+      expect(reader.temporalLayer).toBe(0);
+    });
+  });
+
   test('with the marker of its picture stays in the base layer', () => {
     expect(view.parse(Buffer.from('80e00001000000000000000109f0', 'hex'))).toBe(true);
     reader.read(view);
@@ -213,6 +250,14 @@ describe('H.264 assembler', () => {
     expect(typesOf(run(packets([nal(NalType.idr, 250)], 4, 3)))).toEqual([7, 8, 5]);
     expect(assembler.needsKeyframe).toBe(false);
     expect(run(packets([nal(NalType.slice, 50)], 5, 9))).toMatchObject({ key: false, timestamp: 5 });
+  });
+
+  test('leaves out delimiters and fillers', () => {
+    const assembler = H264.createAssembler();
+    const filler = Buffer.concat([Buffer.from([NalType.filler]), Buffer.alloc(300, 0xff)]);
+    const nals = [nal(NalType.aud, 2), sps, pps, nal(NalType.idr, 20), filler];
+    const [frame] = packets(nals, 1, 0).flatMap((packet) => assembler.push(packet));
+    expect(typesOf(frame)).toEqual([7, 8, 5]);
   });
 
   test('a slice that starts with 0x41 is not a key picture, but parameter sets with an IDR are', () => {

@@ -23,6 +23,7 @@ export const NalType = {
   sps: 7,
   pps: 8,
   aud: 9,
+  filler: 12,
   /** Says something about the slice behind it. */
   prefix: 14,
   stapA: 24,
@@ -46,13 +47,19 @@ const Content = {
   slice: 2,
   /** Units that stand before slices, and that receivers can do without. */
   companion: 4,
+  /** Bytes behind the slices that keep the bitrate constant (ITU-T H.264 section 7.4.2.7). */
+  filler: 8,
 } as const;
+
+/** A filler unit without bytes to fill: its header, and the bit that ends a unit. */
+const SHORT_FILLER = [NalType.filler, 0x80] as const;
 
 /**
  * Pictures to which no other refers (`nal_ref_idc` 0, ITU-T H.264 section 7.4.1) are the upper one of two temporal
  * layers: Chromium's highest layer in the modes L1T2 and L1T3. A receiver may begin with any of them. Larger sizes
  * arrive as separate streams; RFC 6190 is not supported. Packets that only accompany a picture do not tell its layer,
- * and count as the upper one: without its slices, receivers would take them for a picture that never ends.
+ * and count as the upper one: without its slices, receivers would take them for a picture that never ends. Fillers
+ * belong to the slices before them, and are shortened: encoders with a constant bitrate send mostly fillers.
  */
 class H264Reader implements PayloadReader {
   temporalLayer = 0;
@@ -62,6 +69,9 @@ class H264Reader implements PayloadReader {
   readonly headerLength = 0;
   hasPicture = true;
   entryPoint: EntryPoint = EntryPoint.no;
+  /** Picture of the last slices, and whether they are of the upper layer. */
+  #timestamp = -1;
+  #isUpper = false;
 
   /** A slice starts nothing without its parameter sets, which may be in a packet before it. */
   read(view: RtpView): boolean {
@@ -69,10 +79,18 @@ class H264Reader implements PayloadReader {
     const unit = at < 0 ? 0 : view.buffer[at]! & 0x1f;
     this.entryPoint = unit === NalType.sps ? EntryPoint.yes : unit === NalType.idr ? EntryPoint.ifFirst : EntryPoint.no;
     const content = at < 0 ? contentOf(view) : Content.referred;
-    this.hasPicture = content !== Content.companion;
+    this.hasPicture = content !== Content.companion && content !== Content.filler;
+    if (content === Content.filler) {
+      this.temporalLayer = this.#isUpper && view.timestamp === this.#timestamp ? 1 : 0;
+      shortenFiller(view);
+      return true;
+    }
     // The end of a picture is never left out alone.
     const isUpper = this.hasPicture ? (content & (Content.referred | Content.slice)) === Content.slice : !view.marker;
     this.temporalLayer = isUpper ? 1 : 0;
+    if (!this.hasPicture) return true;
+    this.#timestamp = view.timestamp;
+    this.#isUpper = isUpper;
     return true;
   }
 
@@ -108,6 +126,22 @@ function findKeyframeUnit(view: RtpView): number {
   return -1;
 }
 
+/**
+ * Replaces a filler, or a fragment of one, by a filler of two bytes. The packet stays: its number must not be missing,
+ * and its marker ends the picture. Other bytes, such as those of an encrypted unit, stay as well.
+ */
+function shortenFiller(view: RtpView): void {
+  const { buffer, payloadStart, payloadEnd } = view;
+  const isFragment = (buffer[payloadStart]! & 0x1f) === NalType.fuA;
+  let end = payloadEnd;
+  while (buffer[end - 1] === 0) end -= 1;
+  if (buffer[end - 1] === SHORT_FILLER[1]) end -= 1;
+  for (let at = payloadStart + (isFragment ? 2 : 1); at < end; at += 1) if (buffer[at] !== 0xff) return;
+  if (view.payloadLength <= SHORT_FILLER.length) return;
+  buffer.set(SHORT_FILLER, payloadStart);
+  view.payloadEnd = payloadStart + SHORT_FILLER.length;
+}
+
 /** Returns a bit set of the `Content` that the packet has; 0 if it is malformed or cut off. */
 function contentOf({ buffer, payloadStart, payloadEnd }: RtpView): number {
   if (payloadStart >= payloadEnd) return 0;
@@ -132,6 +166,7 @@ function contentOf({ buffer, payloadStart, payloadEnd }: RtpView): number {
 /** Types 1 to 4 are slices, or partitions of one. */
 function contentOfUnit(header: number): number {
   const type = header & 0x1f;
+  if (type === NalType.filler) return Content.filler;
   if ((header & 0x60) !== 0) return Content.referred;
   if (type >= NalType.slice && type < NalType.idr) return Content.slice;
   const accompanies = type === NalType.sei || type === NalType.aud || type === NalType.prefix;
@@ -291,7 +326,7 @@ class H264Assembler implements FrameAssembler {
       this.gap();
       return;
     }
-    if (type !== NalType.aud) this.#nals.push(Buffer.from(nal));
+    if (type !== NalType.aud && type !== NalType.filler) this.#nals.push(Buffer.from(nal));
   }
 
   #complete(): AssembledFrame | undefined {

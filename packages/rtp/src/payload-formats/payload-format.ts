@@ -33,7 +33,10 @@ export interface PayloadReader {
   readonly switchesTo: number;
   /** Bytes at the start of the payload that `write` replaces. */
   readonly headerLength: number;
-  /** Reads the packet: its payload, or one of its header extensions. Returns false if it is malformed. Never throws. */
+  /**
+   * Reads the packet: its payload, or one of its header extensions. May shorten the payload, in place, by what no
+   * receiver needs. Returns false if it is malformed. Never throws.
+   */
   read(view: RtpView): boolean;
   /**
    * Writes the payload header with the numbers from a `PayloadNumbering`. Returns its length, at most two bytes more

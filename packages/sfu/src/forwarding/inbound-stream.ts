@@ -143,6 +143,8 @@ export class InboundStream {
   readonly #openedMs: number;
   readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
+  /** Received, and forwarded to nobody. */
+  #unneededBytes = 0;
 
   /** Our numbers of the packets restored last, each at its remainder. */
   #restored: Float64Array | undefined;
@@ -225,7 +227,15 @@ export class InboundStream {
 
   /** Measures the bitrate. Must be called at a steady interval. */
   measure(intervalMs: number): void {
-    this.#rate.measure(this.statistics.bytes, intervalMs);
+    this.#rate.measure(this.statistics.bytes - this.#unneededBytes, intervalMs);
+  }
+
+  /** Reads a packet into `payload`, without what no receiver needs. Returns false if it is malformed. */
+  read(view: RtpView): boolean {
+    const bytes = view.payloadLength;
+    const isRead = this.payload.read(view);
+    this.#unneededBytes += bytes - view.payloadLength;
+    return isRead;
   }
 
   /** Returns true while earlier packets of the picture are missing, or if this one is too deep in it to tell. */

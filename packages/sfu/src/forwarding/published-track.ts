@@ -219,7 +219,7 @@ export class PublishedTrack {
     const { view, sealer } = this.#context;
     const { forwarding, payload } = stream;
     const crossings = this.crossings[stream.index]!;
-    if (view.isPaddingOnly || this.blocked || !payload.read(view)) {
+    if (view.isPaddingOnly || this.blocked || !stream.read(view)) {
       if (!view.isPaddingOnly && !this.blocked) this.owner.dropped('malformed_media', this, nowMs);
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       for (let i = 0; i < crossings.length; i++) crossings[i]!.skip(view, sequence);

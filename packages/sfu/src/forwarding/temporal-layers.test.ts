@@ -294,6 +294,22 @@ describe('a viewer of H.264 in which every second picture can be left out', () =
       expect((sequence - viewer.packets[i]!.sequence) & 0xffff).toBe(1);
   });
 
+  test('gets no fillers of a picture that is left out', () => {
+    const viewer = join();
+    narrow(viewer);
+    for (const header of [0x41, 0x01, 0x41]) {
+      camera.timestamp += 2_970;
+      publisher.send(camera.packet(Buffer.from([header, 0x9a, 1]), false));
+      publisher.send(camera.packet(Buffer.from([0x0c, 0xff, 0xff, 0x80]), true));
+    }
+    expect(viewer.packets.map(({ payload, marker }) => [payload.toString('hex'), marker])).toEqual([
+      ['419a01', false],
+      ['0c80', true],
+      ['419a01', false],
+      ['0c80', true],
+    ]);
+  });
+
   test('has no layers to leave out where only delimiters have a packet of their own', () => {
     join();
     for (let i = 0; i < 60; i += 1) {

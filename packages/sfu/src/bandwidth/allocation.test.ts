@@ -275,6 +275,24 @@ describe('bandwidth allocation', () => {
       expect(update(1_700_000, 12_000, middle).grants.get('a')).toBeGreaterThanOrEqual(1_650_000);
     });
 
+    test.each([
+      ['sooner when a probe since the last step has shown that it fits', 1_700_000, 1_400],
+      ['in its time when that probe has shown less', 1_600_000, 2_000],
+      ['in its time when only the probe before that step is known', 500_000, 2_000],
+    ])('steps up again %s', (_when, provenBps, againAtMs) => {
+      const allocation = new BandwidthAllocation<string>();
+      allocation.update({ estimateBps: 10_000, fixedBps: 0, slots: [layered()], nowMs: -10_000 });
+      const low = layered({ wanted: 'l', fewer: 2, sendingBps: 60_000 });
+      const update = (estimateBps: number, proven: number, nowMs: number) => {
+        const link = { estimateBps, provenBps: proven, fixedBps: 0 };
+        return allocation.update({ ...link, slots: [low], nowMs }).grants.get('a')!;
+      };
+      expect(update(500_000, 500_000, 1_000)).toBe(330_000);
+      let nowMs = 1_200;
+      while (update(1_700_000, provenBps, nowMs) < 1_650_000) nowMs += 200;
+      expect(nowMs).toBe(againAtMs);
+    });
+
     test('skips a variant that costs more than a better one with fewer pictures per second', () => {
       const cheap = { ...REDUCED, h: [400_000, 200_000] };
       const allocation = new BandwidthAllocation<string>();

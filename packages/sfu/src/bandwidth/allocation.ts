@@ -32,6 +32,7 @@ const CLEARLY_MORE = 1.5;
 const DRAIN_MS = 2_000;
 /** Time after a step up to another variant and to more layers of one, in which it shows its effect, ms. */
 const STEP_MS = 1_000;
+/** Also the time after any step when a probe since then has shown that the next one of the same slot fits. */
 const SMALL_STEP_MS = 400;
 
 /** One track on its way to one client, of which it may get a part. */
@@ -85,6 +86,9 @@ export class BandwidthAllocation<K> {
   readonly #ceilings = new Map<K, number>();
   #lastRaiseMs = Number.NEGATIVE_INFINITY;
   #nextRaiseMs = Number.NEGATIVE_INFINITY;
+  #lastRaised: K | undefined;
+  /** What the latest probe before the last step up had shown. */
+  #provenBefore = 0;
   /** When the estimate last fell below the sending rate, if it still is. */
   #shortSinceMs: number | undefined;
   #holdOffMs = HOLD_OFF_MS;
@@ -123,6 +127,7 @@ export class BandwidthAllocation<K> {
     if (this.#ceilings.size <= slots.length && slots.every((slot) => this.#ceilings.has(slot.key))) return;
     const present = new Set(slots.map((slot) => slot.key));
     for (const key of this.#ceilings.keys()) if (!present.has(key)) this.#ceilings.delete(key);
+    if (this.#lastRaised !== undefined && !present.has(this.#lastRaised)) this.#lastRaised = undefined;
   }
 
   /** Steps slots down, the costliest first, until the rest fits. Returns false if none can step. */
@@ -182,8 +187,12 @@ export class BandwidthAllocation<K> {
         continue;
       }
       // Take one step at a time and wait for its effect.
-      if (nowMs < this.#nextRaiseMs) return undefined;
+      const isNewProof = provenBps !== this.#provenBefore && provenBps >= requiredFor(next);
+      const isShown = isNewProof && slot.key === this.#lastRaised;
+      if (nowMs < (isShown ? this.#lastRaiseMs + SMALL_STEP_MS : this.#nextRaiseMs)) return undefined;
       this.#ceilings.set(slot.key, next);
+      this.#lastRaised = slot.key;
+      this.#provenBefore = provenBps;
       this.#lastRaiseMs = nowMs;
       this.#nextRaiseMs = nowMs + (variantOf(next) === variantOf(ceiling) ? SMALL_STEP_MS : STEP_MS);
       this.#isEarly = isHeld;

@@ -1,5 +1,7 @@
 // Tests calls between Firefox and Chromium, and between two Firefoxes, with the published client SDK.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Person } from '../client/person.js';
+import { decodeOnly } from '../harness/decode-only.js';
 import { Firefox } from '../harness/firefox.js';
 import { Peer } from '../harness/peer.js';
 import { browserSuite } from '../harness/stage.js';
@@ -57,6 +59,30 @@ browserSuite('Firefox', { needs: ['firefox'] }, (stage) => {
     await bob.call('awaitFrames', red, 10);
     expect(ann.complaints()).toEqual([]);
   });
+
+  test.each(['av1', 'vp9'] as const)(
+    'sees and hears a publisher of %s with a fallback, with the codec and without it',
+    async (codec) => {
+      const room = await stage.room();
+      const seat = await stage.api.addPeer(room);
+      const { page } = await Person.join(await stage.page('client'), seat, { url: stage.node.host, name: 'ann' });
+      const [video, sound] = await page.evaluate(async (first) => {
+        const { publish, publishTone, client } = window.application;
+        await publish({ colour: 'red', fps: 30 }, { codecs: [first, 'vp8'], simulcast: false });
+        await publishTone();
+        return client.localTracks.map(({ id = '' }) => id);
+      }, codec);
+      const [able, old] = [await inFirefox(room, 'able'), await inFirefox(room, 'old')];
+      await decodeOnly(old.page, 'video/VP8', 'video/H264');
+      for (const peer of [able, old]) {
+        await peer.join();
+        await peer.plays(video!, 'red');
+        await peer.sounds(sound!, 440);
+        expect(peer.complaints()).toEqual([]);
+      }
+      expect(stage.node.log()).not.toContain('peer.no_codec');
+    },
+  );
 
   test('lets two Firefoxes see and hear each other', async () => {
     const room = await stage.room();

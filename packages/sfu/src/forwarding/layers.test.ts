@@ -160,6 +160,18 @@ describe('a viewer of a VP9 stream with three sizes', () => {
     expect(widen(link, varying)).toBeLessThanOrEqual(5_000);
   });
 
+  test('is not flooded with what it requests after its link has become narrow', () => {
+    const link = narrow(join(), 20_000_000);
+    link.requests = true;
+    const sizes = (): number[] => SIZES.map((size) => size * 0.6);
+    publish(5, (nowMs) => link.tick(nowMs), sizes);
+    link.capacityBps = 300_000;
+    publish(6, (nowMs) => link.tick(nowMs), sizes);
+    link.lost = 0;
+    publish(10, (nowMs) => link.tick(nowMs), sizes);
+    expect(link.lost).toBe(0);
+  });
+
   test('sees complete pictures without gaps in their packets, whichever layers it gets', () => {
     const viewer = join();
     const seen: SeenPacket[] = [];

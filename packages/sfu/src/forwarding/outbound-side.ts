@@ -3,6 +3,7 @@ import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
 import { Redundancy } from '../bandwidth/redundancy.js';
+import { RepairBudget } from '../bandwidth/repair-budget.js';
 import { StandingDelay } from '../bandwidth/standing-delay.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
@@ -18,8 +19,6 @@ const ESTIMATION_INTERVAL_MS = 1000;
 const ESTIMATION_CHANGE = 0.05;
 /** Assumed until the receiver's first report. */
 const DEFAULT_ROUND_TRIP_MS = 50;
-/** Retransmissions to one client per tick; more would feed a storm. */
-const RETRANSMISSIONS_PER_TICK = 100;
 /**
  * Packets that one client's feedback may cover per tick: 40 times what 5,000 packets a second need. A run length lets a
  * few bytes cover thousands of packets, and reading them all would starve the other clients.
@@ -67,7 +66,7 @@ export class OutboundSide implements SlotReceiver {
   #allocatedAtMs = 0;
   #announcedBps = 0;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
-  #retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+  readonly repairs = new RepairBudget();
   #feedbackLeft = FEEDBACK_PER_TICK;
   #nackedLeft = NACKED_PER_TICK;
   #nackedSlot: OutboundTrack | undefined;
@@ -259,14 +258,6 @@ export class OutboundSide implements SlotReceiver {
     return this.#redundancy.distance;
   }
 
-  get mayRetransmit(): boolean {
-    return this.#retransmissionsLeft > 0;
-  }
-
-  spendRetransmission(): void {
-    this.#retransmissionsLeft--;
-  }
-
   openStream(ssrc: number): SealStream | undefined {
     return this.#options.openStream(ssrc);
   }
@@ -347,7 +338,7 @@ export class OutboundSide implements SlotReceiver {
   // --- ticks
 
   tick(nowMs: number): void {
-    this.#retransmissionsLeft = RETRANSMISSIONS_PER_TICK;
+    this.repairs.tick(nowMs);
     this.#feedbackLeft = FEEDBACK_PER_TICK;
     this.#nackedLeft = NACKED_PER_TICK;
     this.#writeReports(nowMs);
@@ -385,14 +376,17 @@ export class OutboundSide implements SlotReceiver {
     this.#allocatedAtMs = nowMs;
     const slots: AllocationSlot<OutboundTrack>[] = [];
     let fixedBps = 0;
+    let sendingBps = 0;
     for (const slot of this.slots.values()) {
       slot.measure(intervalMs);
+      sendingBps += slot.sendingBps;
       if (slot.selection.paused) continue;
       if (slot.track?.simulcast || slot.layerRates !== undefined) slots.push(allocationSlot(slot, nowMs));
       else fixedBps += slot.sendingBps;
     }
     const estimateBps = this.#estimator?.estimateBps;
     if (estimateBps === undefined) return;
+    this.repairs.measured(estimateBps, sendingBps);
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
     const { provenBps } = this.#estimator!;

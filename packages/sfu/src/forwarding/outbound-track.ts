@@ -362,6 +362,7 @@ export class OutboundTrack implements TrackSubscriber {
     if (marker) this.markers++;
     if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {
       this.#lastKeyframeTimestamp = view.timestamp;
+      this.#repair.keyTimestamp = mapper.timestamp;
       this.#lastKeyframeMs = nowMs;
       this.keyframes++;
     }

@@ -1,4 +1,5 @@
 import type { SealStream } from '@bloom/webrtc';
+import type { RepairBudget } from '../bandwidth/repair-budget.js';
 import type { MediaRoomEvent } from '../media-engine.js';
 
 /** The transport of a slot, as the slot uses it. */
@@ -13,9 +14,7 @@ export interface SlotReceiver {
   closeStream(stream: SealStream): void;
   /** Number of earlier packets that each packet of sound should repeat. */
   readonly redundancy: number;
-  /** True if one more retransmission may be sent in this tick. */
-  readonly mayRetransmit: boolean;
-  spendRetransmission(): void;
+  readonly repairs: RepairBudget;
   fault(error: unknown): void;
   emit(event: MediaRoomEvent): void;
 }

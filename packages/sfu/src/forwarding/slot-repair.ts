@@ -1,4 +1,4 @@
-import { type OutboundHeader, type RedWriter, SendHistory, writeRtxPrefix } from '@bloom/rtp';
+import { type OutboundHeader, type RedWriter, SendHistory, timestampDelta, writeRtxPrefix } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from '../context.js';
@@ -37,12 +37,16 @@ export class SlotRepair {
   readonly #receiver: SlotReceiver;
   readonly #numbering: SlotNumbering;
   #headers!: RepairHeaders;
+  readonly #kind: TrackKind;
+  /** Timestamp of the last key picture as the client gets it; -1 = none. */
+  keyTimestamp = -1;
   #rtxStream: SealStream | undefined;
 
   constructor(context: MediaContext, options: { receiver: SlotReceiver; numbering: SlotNumbering; kind: TrackKind }) {
     this.#context = context;
     this.#receiver = options.receiver;
     this.#numbering = options.numbering;
+    this.#kind = options.kind;
     this.history = new SendHistory(options.kind === 'video' ? 1024 : 64);
   }
 
@@ -68,14 +72,14 @@ export class SlotRepair {
     if (history.sourceSequence === EMPTY) return this.#resendEmpty(media, nowMs);
     const from = track.streamById(history.source);
     // The order matters: a packet that the budget does not allow must not count as sent.
-    if (from === undefined || !receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
+    if (from === undefined || !this.#mayResend(nowMs)) return;
     if (!this.readStored(from, history.sourceSequence, nowMs)) return;
     const view = context.storedView;
     const { rtx, again, red, rewrites } = this.#headers;
     const repeated = rewrites || rtx !== undefined ? 0 : history.numbers & ~MARKED;
     // A number may be used again only for the same bytes, including those of the packets that it repeated.
     if (repeated > 0 && red?.find(from.store, view, history.sourceSequence, repeated, nowMs) !== repeated) return;
-    receiver.spendRetransmission();
+    receiver.repairs.spend(view.payloadLength);
     const stream = rtx === undefined ? media : this.#openRtxStream();
     if (stream === undefined) return;
     const { sealer } = context;
@@ -105,12 +109,20 @@ export class SlotRepair {
     sealer.end();
   }
 
+  /** Returns whether the packet that the history has found may be resent, and marks it as resent. */
+  #mayResend(nowMs: number): boolean {
+    const { history } = this;
+    const { repairs, roundTripMs } = this.#receiver;
+    const isOld = this.keyTimestamp >= 0 && timestampDelta(history.timestamp, this.keyTimestamp) > 0;
+    return repairs.isLeftFor(this.#kind, isOld) && history.mayResend(nowMs, roundTripMs);
+  }
+
   /** Resends the packet that the history has found, which is an empty one. */
   #resendEmpty(media: SealStream | undefined, nowMs: number): void {
     const { history } = this;
     const receiver = this.#receiver;
-    if (!receiver.mayRetransmit || !history.mayResend(nowMs, receiver.roundTripMs)) return;
-    receiver.spendRetransmission();
+    if (!this.#mayResend(nowMs)) return;
+    receiver.repairs.spend(0);
     const { rtx, again } = this.#headers;
     const stream = rtx === undefined ? media : this.#openRtxStream();
     if (stream === undefined) return;

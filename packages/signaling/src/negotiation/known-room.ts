@@ -12,6 +12,12 @@ import { RemoteEndpoint, type RemoteTrack } from './remote.js';
  */
 export class KnownRoom {
   readonly #send: (text: string) => void;
+  /**
+   * Ids of the endpoints that have never had a track: nearly all of a large room, where every session knows every other
+   * endpoint.
+   */
+  readonly #listeners = new Set<string>();
+  /** All other endpoints, and those that the client does not know yet. */
   readonly #endpoints = new Map<string, RemoteEndpoint>();
   /** Endpoints that left the room while the client still had some of their tracks. */
   readonly #departing: RemoteEndpoint[] = [];
@@ -31,42 +37,47 @@ export class KnownRoom {
       others = boundedMetadata(present);
       connected = serverEvent.connected(ownId, others, features);
     }
-    for (const { id, type, metadata, tracks } of others) {
-      const endpoint = new RemoteEndpoint({ id, type, metadata }, true);
-      for (const track of tracks) endpoint.add(track);
-      this.#endpoints.set(id, endpoint);
+    for (const { id, tracks } of others) {
+      this.#listeners.add(id);
+      this.addTracks(id, tracks);
     }
     this.#send(connected);
   }
 
   addEndpoint(added: Endpoint): void {
     const { id, type, metadata, tracks } = added;
-    if (!this.#endpoints.has(id)) {
-      const visible = !this.#departing.some((endpoint) => endpoint.id === id);
-      this.#endpoints.set(id, new RemoteEndpoint({ id, type, metadata }, visible));
-      if (visible) this.#send(addedText(added));
+    if (!this.#listeners.has(id) && !this.#endpoints.has(id)) {
+      if (this.#departing.some((endpoint) => endpoint.id === id)) {
+        this.#endpoints.set(id, new RemoteEndpoint(id, { id, type, metadata }));
+      } else {
+        this.#listeners.add(id);
+        this.#send(addedText(added));
+      }
     }
     this.addTracks(id, tracks);
   }
 
   updateEndpoint(id: string, metadata: unknown): void {
     const endpoint = this.#endpoints.get(id);
-    if (endpoint === undefined) return;
-    endpoint.metadata = metadata;
-    if (endpoint.visible) this.#send(serverEvent.endpointUpdated(id, metadata));
+    if (endpoint === undefined && !this.#listeners.has(id)) return;
+    if (endpoint?.unseen === undefined) this.#send(serverEvent.endpointUpdated(id, metadata));
+    else endpoint.unseen = { ...endpoint.unseen, metadata };
   }
 
   removeEndpoint(id: string): void {
+    if (this.#listeners.delete(id)) return this.#send(serverEvent.endpointRemoved(id));
     const endpoint = this.#endpoints.get(id);
     if (endpoint === undefined) return;
     this.#endpoints.delete(id);
     for (const trackId of endpoint.tracks.keys()) endpoint.remove(trackId);
-    if (!endpoint.visible) return;
+    if (endpoint.unseen !== undefined) return;
     if (endpoint.leaving.size > 0) this.#departing.push(endpoint);
     else this.#send(serverEvent.endpointRemoved(id));
   }
 
   addTracks(endpointId: string, tracks: readonly EndpointTrack[]): void {
+    if (tracks.length > 0 && this.#listeners.delete(endpointId))
+      this.#endpoints.set(endpointId, new RemoteEndpoint(endpointId));
     const endpoint = this.#endpoints.get(endpointId);
     for (const track of tracks) endpoint?.add(track);
   }
@@ -148,7 +159,7 @@ export class KnownRoom {
     for (const endpoint of this.#departing) if (hasAnnounceableRemoval(endpoint)) return true;
     for (const endpoint of this.#endpoints.values()) {
       if (hasAnnounceableRemoval(endpoint)) return true;
-      if (!endpoint.visible) continue;
+      if (endpoint.unseen !== undefined) continue;
       for (const track of endpoint.tracks.values()) if (isAnnounceable(endpoint, track)) return true;
     }
     return false;
@@ -164,7 +175,7 @@ export class KnownRoom {
     this.#announceDepartures();
     const announced: RemoteTrack[] = [];
     for (const endpoint of this.#endpoints.values()) {
-      const tracks = endpoint.visible ? announceable(endpoint) : [];
+      const tracks = endpoint.unseen === undefined ? announceable(endpoint) : [];
       if (tracks.length === 0) continue;
       this.#send(
         serverEvent.tracksAdded(
@@ -199,9 +210,9 @@ export class KnownRoom {
       this.#departing.splice(this.#departing.indexOf(endpoint), 1);
       this.#send(serverEvent.endpointRemoved(endpoint.id));
       const successor = this.#endpoints.get(endpoint.id);
-      if (successor === undefined) continue;
-      successor.visible = true;
-      this.#send(serverEvent.endpointAdded(successor));
+      if (successor?.unseen === undefined) continue;
+      this.#send(serverEvent.endpointAdded(successor.unseen));
+      successor.unseen = undefined;
     }
   }
 }

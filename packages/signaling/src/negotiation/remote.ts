@@ -1,4 +1,4 @@
-import type { Endpoint, EndpointTrack, EndpointType, Mutes } from '@bloom/rooms';
+import type { Endpoint, EndpointTrack, Mutes } from '@bloom/rooms';
 import type { Variant } from '@bloom/sfu';
 
 /**
@@ -105,23 +105,18 @@ export class RemoteTrack {
   }
 }
 
+/** An endpoint that has tracks or had some. */
 export class RemoteEndpoint {
   /** Current tracks by id. */
   readonly tracks = new Map<string, RemoteTrack>();
   /** Removed tracks that the client still believes to exist. */
   readonly leaving = new Set<RemoteTrack>();
-  readonly id: string;
-  readonly type: EndpointType;
-  metadata: unknown;
-  /** True when the client knows this endpoint, false while an earlier one with the same id is being removed. */
-  visible: boolean;
 
-  constructor({ id, type, metadata }: Omit<Endpoint, 'tracks'>, visible: boolean) {
-    this.id = id;
-    this.type = type;
-    this.metadata = metadata;
-    this.visible = visible;
-  }
+  constructor(
+    readonly id: string,
+    /** What the client is shown once an earlier endpoint with the same id is gone; undefined if it knows this one. */
+    public unseen?: Omit<Endpoint, 'tracks'>,
+  ) {}
 
   add(info: Readonly<EndpointTrack>): RemoteTrack | undefined {
     if (this.tracks.has(info.trackId)) return undefined;

@@ -2,6 +2,7 @@ import { networkOf, UnauthenticatedSockets, type Upgrade } from '@bloom/net';
 import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { gatheredWrites } from './gathered-writes.js';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';
 
 /** The path that the client SDKs connect to. */
@@ -44,7 +45,7 @@ export function openPeerSocketServer(options: PeerSocketOptions): PeerSocketServ
         attachPeerSocket(accepted, options, {
           authenticated,
           // Between two frames of ws, which writes each at once: it compresses nothing.
-          write: (frame) => void socket.write(frame),
+          write: gatheredWrites(socket),
           mayLog: (what) => throttle.allows(`${what} ${networkOf(address)}`),
         });
       });

@@ -1,13 +1,6 @@
 import { isPowerOfTwo } from '@bloom/time';
 import { jsonEqual } from '../json-equal.js';
-import {
-  knownTracks,
-  peerEndpoint,
-  permissionsOf,
-  shownMetadata,
-  trackInfo,
-  type PeerRecord,
-} from '../peer/peer-record.js';
+import { knownTracks, permissionsOf, shownMetadata, trackInfo, type PeerRecord } from '../peer/peer-record.js';
 import type { EndpointTrack, PeerRequest } from '../peer/peer-session.js';
 import { mayPublish } from '../peer/permissions.js';
 import type { Endpoints } from './endpoints.js';
@@ -108,7 +101,7 @@ export class ClientRequests {
     });
     const held = peer.connection?.client === 'http' ? [] : (peer.expected?.messages?.splice(0) ?? []);
     for (const message of held) this.#world.deliver(peer, message, 'websocket');
-    if (!hidden) this.#endpoints.sendToOthers(peer.id, { type: 'endpointAdded', endpoint: peerEndpoint(peer) });
+    this.#endpoints.introduce(peer);
     const { roomId } = this.#endpoints;
     const shown = shownMetadata(peer);
     if (known !== undefined && jsonEqual(known.metadata, shown)) return;

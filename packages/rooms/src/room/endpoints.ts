@@ -14,6 +14,7 @@ import {
 import type { Audience, Endpoint, EndpointTrack, KnownTrack, Mutes, SessionInput } from '../peer/peer-session.js';
 import { inputFor, mayReceive, shownTracks } from './audience.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
+import { Newcomers } from './newcomers.js';
 import type { RoomWorld } from './room-world.js';
 
 export interface EndpointsOptions {
@@ -37,6 +38,7 @@ export class Endpoints {
   readonly components = new ComponentTable();
   /** Ids of the tracks that currently carry speech, newest last. */
   readonly #speaking = new Set<string>();
+  readonly #newcomers = new Newcomers();
   readonly #world: RoomWorld;
   readonly #onChange: () => void;
 
@@ -100,7 +102,29 @@ export class Endpoints {
     if (peer?.joined === true) this.#world.sendToPeer(peer.ref, input);
   }
 
+  /** Tells the others of a peer that has joined, and has been shown all who joined before; soon in a large room. */
+  introduce(peer: PeerRecord): void {
+    this.#newcomers.add(peer.id, peer.hidden ? undefined : peerEndpoint(peer));
+    if (this.#newcomers.isEmpty) return;
+    const waitMs = this.#newcomers.waitMs(this.peers.size, this.#world.now());
+    if (waitMs === 0) this.introduceNewcomers();
+    else this.#world.setTimer('newcomers', waitMs);
+  }
+
+  introduceNewcomers(): void {
+    if (this.#newcomers.isEmpty) return;
+    const unknownTo = this.#newcomers.introduce(this.#world.now());
+    for (const peer of this.peers.values()) {
+      if (!peer.joined) continue;
+      for (const endpoint of unknownTo(peer.id)) {
+        const visible = inputFor(peer, this.peers.get(endpoint.id), { type: 'endpointAdded', endpoint });
+        if (visible !== undefined) this.#world.sendToPeer(peer.ref, visible);
+      }
+    }
+  }
+
   sendToOthers(endpointId: string | undefined, input: SessionInput): void {
+    if (endpointId !== undefined && this.#newcomers.has(endpointId)) this.introduceNewcomers();
     const owner = endpointId === undefined ? undefined : this.peers.get(endpointId);
     for (const peer of this.peers.values()) {
       if (!peer.joined || peer.id === endpointId) continue;
@@ -251,6 +275,7 @@ export class Endpoints {
     peer.qualities[receiver === true ? 'receiver' : 'first'] = quality;
     peer.quality = worstQuality(Object.values(peer.qualities));
     if (peer.quality === undefined || peer.quality === before) return;
+    if (this.#newcomers.has(peerId)) this.introduceNewcomers();
     const input: SessionInput = { type: 'qualityChanged', endpointId: peerId, quality: peer.quality };
     for (const other of this.peers.values()) {
       if (!other.joined || other.connection?.client !== 'livekit' || (peer.hidden && other !== peer)) continue;

@@ -193,6 +193,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       peerDown: ({ machine }, { peerId }) => machine.crashPeer(peerId, ''),
       peerless: ({ machine }) => machine.peerless(),
       returns: ({ machine }) => machine.returnsOver(),
+      newcomers: ({ machine }) => machine.introduceNewcomers(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
       move: (state, { carry }) => move(state, carry, options),
       relayDown: () => undefined,

@@ -151,6 +151,11 @@ export class RoomMachine {
     for (const component of this.components.all()) this.#endpoints.dropExpected(component);
   }
 
+  /** Tells everybody of the people who have joined. */
+  introduceNewcomers(): void {
+    this.#endpoints.introduceNewcomers();
+  }
+
   /** Returns what the room consists of, for another node, or why it cannot move there. */
   snapshot(): Omit<RoomSnapshot, 'invitations'> | string {
     return snapshotOf(this.#endpoints, this.#config, this.#timeouts);
@@ -158,6 +163,7 @@ export class RoomMachine {
 
   /** Ends the room here because another node has it. Publishes nothing, unless the farewell reports a loss. */
   giveAway(): Farewell {
+    this.#endpoints.introduceNewcomers();
     this.#ended = true;
     this.#timeouts.stopAll();
     for (const component of this.components.all()) this.#endComponent(component, 'room_moved');

@@ -108,6 +108,7 @@ export type RoomProtocol = RoomCalls & {
   peerDown: (message: { peerId: string; down: Down }) => void;
   peerless: (message: object) => void;
   returns: (message: object) => void;
+  newcomers: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
   /** Gives the room to another node. Other messages wait meanwhile. Returns why the room stays, or null. */
   move: (message: { carry: Carry }) => string | null;
@@ -211,6 +212,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   peerDown: LOCAL,
   peerless: LOCAL,
   returns: LOCAL,
+  newcomers: LOCAL,
   peerOverdue: LOCAL,
   move: LOCAL,
   relayDown: LOCAL,

@@ -55,5 +55,8 @@ export interface RoomWorld {
   endpointOf(peerId: string): MediaEndpoint | undefined;
 }
 
-/** `returns`: the people of a room that has moved here are expected back until then. */
-export type RoomTimer = 'peerless' | 'returns' | { peerId: string };
+/**
+ * `returns`: the people of a room that has moved here are expected back until then; `newcomers`: people who have joined
+ * are introduced to the others.
+ */
+export type RoomTimer = 'peerless' | 'returns' | 'newcomers' | { peerId: string };

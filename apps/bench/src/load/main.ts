@@ -1,8 +1,8 @@
 /**
- * `npm run bench:load -- capacity|scale|joining|memory [--subscribers 50] [--bytes 1200] [--kind video] [--pps 50000]
- * [--joins 1000] [--span] [--node-flags="..."]`: capacity of one Bloom media worker, growth of its cost, its lateness
- * while clients join and leave, and the memory they leave behind, with `--span` in rooms across two workers. Exits with
- * status 1 if a target is missed.
+ * `npm run bench:load -- capacity|scale|joining|memory|rush [--subscribers 50] [--bytes 1200] [--kind video]
+ * [--pps 50000] [--joins 1000] [--span] [--node-flags="..."]`: capacity of one Bloom media worker, growth of its cost,
+ * its lateness while clients join and leave, the memory they leave behind, with `--span` in rooms across two workers,
+ * and a rush of `--subscribers` into one room. Exits with status 1 if a target is missed.
  */
 import { parseArgs } from 'node:util';
 import type { TrackKind } from '@bloom/participant';
@@ -10,6 +10,7 @@ import { enterPrivateNetwork } from '../sfu/private-network.js';
 import { capacity } from './capacity.js';
 import { joining } from './joining.js';
 import { memory } from './memory.js';
+import { rush } from './rush.js';
 import type { Shape } from './rooms.js';
 import { scale } from './scale.js';
 import { NODE_FLAGS } from '../sfu/process.js';
@@ -40,10 +41,11 @@ const [what] = positionals;
 if (what === 'capacity') await capacity(shape, flags);
 else if (what === 'scale') await scale(shape, flags);
 else if (what === 'joining') await joining(shape, flags, Number(values.pps));
+else if (what === 'rush') await rush(shape.subscribers, flags);
 else if (what === 'memory')
   await memory(shape, { workers: values.span ? 2 : 1, spans: values.span, nodeFlags: flags }, Number(values.joins));
 else {
-  console.error(`bench:load ${what ?? ''}: choose capacity, scale, joining or memory`);
+  console.error(`bench:load ${what ?? ''}: choose capacity, scale, joining, memory or rush`);
   process.exit(64);
 }
 process.exit();

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { decrypt, negotiatedBy, remoteOf, stampOf, transportOf } from '@bloom/participant';
 import { RtcpWriter, TransportCcRecorder } from '@bloom/rtp';
 import type { RTCPeerConnection } from 'werift';
-import { sendRtcp } from './client.js';
+import { sendRtcp, stopReading } from './client.js';
 
 const native = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'native');
 const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-'));
@@ -54,13 +54,7 @@ export class Sink {
 
   constructor(receivers: RTCPeerConnection[]) {
     this.#receivers = receivers;
-    const handles = receivers.map((pc) => {
-      const { socket } = transportOf(pc);
-      // Internal, but no public way exists to stop reading without closing.
-      const handle = (socket as unknown as { _handle: { fd: number; recvStop(): void } })._handle;
-      handle.recvStop();
-      return handle.fd;
-    });
+    const handles = receivers.map((pc) => stopReading(pc));
     this.#recorders = receivers.map(() => new TransportCcRecorder({ senderSsrc: feedbackSsrc }));
     const negotiated = receivers.map((pc) => negotiatedBy(pc));
     const pairs = negotiated.flatMap(({ rtxPayloadType, transportCcId }) => [rtxPayloadType, transportCcId]);

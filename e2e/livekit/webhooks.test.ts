@@ -4,8 +4,9 @@ import { afterAll, expect, test } from '@jest/globals';
 import { until } from '@bloom/time/testing';
 import { startNode } from '../harness/bloom-node.js';
 import { browserSuite } from '../harness/stage.js';
+import { GuidePage } from '../whip/guide-page.js';
 import type { WebhookEvent } from 'livekit-server-sdk';
-import { livekitNode, Participant, webhookReceiver } from './participant.js';
+import { livekitNode, Participant, serviceOf, webhookReceiver } from './participant.js';
 
 const events: WebhookEvent[] = [];
 let server: Server | undefined;
@@ -49,5 +50,20 @@ browserSuite("LiveKit's webhooks", { node: startReported }, (stage) => {
     ]);
     expect(events.map(({ room }) => room?.name)).toEqual(Array(5).fill('a room'));
     expect(events.slice(1).map(({ participant }) => participant?.identity)).toEqual(Array(4).fill('ann'));
+  });
+
+  test('tell of a publisher by WHIP as ingress, as RoomService does', async () => {
+    const room = await stage.room();
+    const { id, token } = await stage.api.addPeer(room);
+    const encoder = await GuidePage.open(stage.browser);
+    await encoder.publish('red', { url: `${stage.node.url}/whip`, token });
+    const joined = (): WebhookEvent | undefined =>
+      events.find(({ event, participant }) => event === 'participant_joined' && participant?.identity === id);
+    await until(() => joined() !== undefined);
+    const ingress = { identity: id, kind: 'INGRESS' };
+    expect(joined()?.room?.name).toBe(room);
+    expect(joined()?.participant?.toJson()).toMatchObject(ingress);
+    expect((await serviceOf(stage.node.url).getParticipant(room, id)).toJson()).toMatchObject(ingress);
+    await encoder.close();
   });
 });

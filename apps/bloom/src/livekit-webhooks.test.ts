@@ -67,6 +67,8 @@ test("posts what happens in a room in order, as events that LiveKit's receiver v
   const peer = await node.addPeer(room);
   const socket = await node.peerSocket();
   await socket.authenticate(peer.token);
+  socket.send({ type: 'connect', data: { metadata: null } });
+  await until(() => posts.length >= 2);
   ann.send({ case: 'leave', value: new LeaveRequest() });
   await until(() => posts.length >= 3);
   await node.request('DELETE', `/room/${room}`);

@@ -41,6 +41,7 @@ export function openLivekitWebhooks(parts: LivekitWebhooksParts): LivekitWebhook
     view: (roomId) => host().view(roomId),
     createdAt: (roomId) => host().createdAt(roomId),
     describedPeers: (roomId) => host().describedPeers(roomId),
+    clientOf: (roomId, peerId) => host().clientOf(roomId, peerId),
   });
   const headers = (body: Uint8Array): ReturnType<LivekitModule['webhookHeaders']> =>
     livekit.webhookHeaders(body, key, awakeClock);

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { defaultRoomConfig } from '@bloom/rooms';
+import { ParticipantInfo_Kind } from '@livekit/protocol';
+import { defaultRoomConfig, RoomError } from '@bloom/rooms';
 import { testNode, type TestNode } from '@bloom/rooms/testing';
-import { participantsOf } from './api/views.js';
+import { participantsOf, whipPeers } from './api/views.js';
 import { KINDS } from './grants.js';
 import { believedRoom, foreignRecord } from './record.js';
 
@@ -14,10 +15,10 @@ beforeEach(async () => {
 });
 afterEach(() => node.close());
 
-async function join(options: object, metadata: unknown): Promise<string> {
+async function join(options: object, metadata: unknown, more: { client?: string } = {}): Promise<string> {
   const { peer, token } = await node.rooms.addPeer('kitchen', options);
   const client = await node.connect(token);
-  await client.act({ type: 'join', metadata });
+  await client.act({ type: 'join', metadata, ...more });
 
   return peer.id;
 }
@@ -45,4 +46,15 @@ test('believes the record that the backend has set, whatever the client claims',
   await join({ metadata: record }, { server: { ...record, identity: 'eve' } });
   const view = await believedRoom(node.rooms, 'kitchen');
   expect(participantsOf(view)).toMatchObject([{ info: { identity: 'bob' } }]);
+});
+
+test('shows publishers by WHIP as ingress to the server API, unless a node of an earlier release has the room', async () => {
+  const [bob, obs] = [await join({ metadata: record }, null), await join({}, null, { client: 'whip' })];
+  const view = await believedRoom(node.rooms, 'kitchen');
+  const kinds = (byWhip: ReadonlySet<string>): object =>
+    Object.fromEntries(participantsOf(view, byWhip).map(({ peer, info }) => [peer?.id, info.kind]));
+  const { AGENT, INGRESS, STANDARD } = ParticipantInfo_Kind;
+  expect(kinds(await whipPeers(node.rooms, view))).toEqual({ [bob]: AGENT, [obs]: INGRESS });
+  const silent = { peersWithClient: () => Promise.reject(new RoomError('OWNER_UNREACHABLE', 'old')) };
+  expect(kinds(await whipPeers(silent, view))).toEqual({ [bob]: AGENT, [obs]: STANDARD });
 });

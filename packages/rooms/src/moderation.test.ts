@@ -113,6 +113,15 @@ describe('metadata from the backend', () => {
     expect(await node.rooms.describedPeers('kitchen')).toEqual([eve.id]);
   });
 
+  test('names the peers with a kind of client', async () => {
+    const { peer, token } = await node.rooms.addPeer('kitchen', {});
+    await join({});
+    const obs = await node.connect(token);
+    await obs.act({ type: 'join', metadata: null, client: 'whip' });
+    expect(await node.rooms.peersWithClient('kitchen', 'whip')).toEqual([peer.id]);
+    expect(await node.rooms.peersWithClient('kitchen', 'whep')).toEqual([]);
+  });
+
   test('changes nothing when the same metadata is set again, on whichever node', async () => {
     const ann = await join({ metadata: { name: 'Ann', tags: [{ id: 1 }] } });
     const bob = await join({});

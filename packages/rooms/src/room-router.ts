@@ -139,6 +139,10 @@ export class RoomRouter implements RoomService {
     return this.ask(roomId, { type: 'describedPeers' });
   }
 
+  peersWithClient(roomId: string, client: string): Promise<string[]> {
+    return this.ask(roomId, { type: 'peersWithClient', client });
+  }
+
   async removePeer(roomId: string, peerId: string, { reason }: { reason?: string } = {}): Promise<void> {
     await this.ask(roomId, { type: 'removePeer', peerId, reason: reason ?? null });
   }

@@ -299,6 +299,8 @@ export interface RoomService {
   updatePeer(roomId: string, peerId: string, changes: PeerChanges): Promise<PeerView>;
   /** Returns the ids of the peers whose metadata the backend has set; a client's own may look the same. */
   describedPeers(roomId: string): Promise<string[]>;
+  /** Returns the ids of the peers whose latest client is of this kind; see `client` of the action `join`. */
+  peersWithClient(roomId: string, client: string): Promise<string[]>;
   /** `reason`: close reason of the peer's websocket, at most 123 bytes; "Peer removed" by default. */
   removePeer(roomId: string, peerId: string, options?: { reason?: string }): Promise<void>;
   /** Withholds a peer's track from everyone, or releases it. */

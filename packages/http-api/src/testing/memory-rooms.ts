@@ -141,6 +141,13 @@ export class MemoryRooms implements RoomService {
       .map(({ id }) => id);
   }
 
+  /** No client connects here. */
+  async peersWithClient(roomId: string): Promise<string[]> {
+    this.#room(roomId);
+
+    return [];
+  }
+
   async updatePeer(roomId: string, peerId: string, { metadata, permissions }: PeerChanges): Promise<PeerView> {
     const peer = this.#peer(roomId, peerId);
     if (metadata === null) peer.metadata = null;

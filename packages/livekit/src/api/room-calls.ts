@@ -31,7 +31,7 @@ import { PACKET_KEY } from '../session/data.js';
 import { applyUpdate, changedFields } from '../session/own-record.js';
 import { sourceName } from '../session/track-info.js';
 import { method, missing, permit, type Service } from './twirp.js';
-import { describeIfThere, describeRoom, describeTrack, participantsOf, type Shown } from './views.js';
+import { describeIfThere, describeRoom, describeTrack, participantsOf, type Shown, whipPeers } from './views.js';
 
 const MAX_NAME_BYTES = 256;
 const MAX_METADATA_BYTES = 64 * 1024;
@@ -98,7 +98,7 @@ class RoomCalls {
     if (egress !== undefined) throw new LivekitError('PRECONDITION', 'egress is not available on this server');
     const roomId = roomIdOf(name);
     const present = await this.#find(roomId);
-    if (present !== undefined) return this.#described(present);
+    if (present !== undefined) return this.#describedRoom(present);
 
     const maxPeers = maxParticipants || this.#defaults.maxParticipants;
     try {
@@ -115,7 +115,7 @@ class RoomCalls {
     }
     const view = metadata === '' ? this.#rooms.getRoom(roomId) : this.#rooms.updateRoom(roomId, { metadata });
 
-    return this.#described(await view);
+    return this.#describedRoom(await view);
   }
 
   async listRooms({ names }: ListRoomsRequest): Promise<ListRoomsResponse> {
@@ -136,12 +136,13 @@ class RoomCalls {
 
   async listParticipants(room: string, claims: Claims): Promise<ListParticipantsResponse> {
     const view = await this.#administrated(room, claims);
+    const all = participantsOf(view, await whipPeers(this.#rooms, view));
 
-    return new ListParticipantsResponse({ participants: participantsOf(view).map(({ info }) => info) });
+    return new ListParticipantsResponse({ participants: all.map(({ info }) => info) });
   }
 
   async getParticipant({ room, identity }: RoomParticipantIdentity, claims: Claims): Promise<ParticipantInfo> {
-    return participant(await this.#administrated(room, claims), identity).info;
+    return this.#described(await this.#administrated(room, claims), identity);
   }
 
   async removeParticipant(
@@ -183,14 +184,14 @@ class RoomCalls {
     };
     await this.#rooms.updatePeer(view.id, peerOf(shown).id, changes);
 
-    return participant(await believedRoom(this.#rooms, view.id), identity).info;
+    return this.#described(await believedRoom(this.#rooms, view.id), identity);
   }
 
   async updateMetadata({ room, metadata }: UpdateRoomMetadataRequest, claims: Claims): Promise<Room> {
     const { id } = await this.#administrated(room, claims);
     limit('metadata', metadata, MAX_METADATA_BYTES);
 
-    return this.#described(await this.#rooms.updateRoom(id, { metadata: metadata === '' ? null : metadata }));
+    return this.#describedRoom(await this.#rooms.updateRoom(id, { metadata: metadata === '' ? null : metadata }));
   }
 
   async sendData(request: SendDataRequest, claims: Claims): Promise<SendDataResponse> {
@@ -252,7 +253,11 @@ class RoomCalls {
     throw new LivekitError('NOT_FOUND', 'requested room does not exist');
   }
 
-  async #described(view: RoomView): Promise<Room> {
+  async #described(view: RoomView, identity: string): Promise<ParticipantInfo> {
+    return participant(view, identity, await whipPeers(this.#rooms, view)).info;
+  }
+
+  async #describedRoom(view: RoomView): Promise<Room> {
     return describeRoom(view, await this.#rooms.createdAt(view.id));
   }
 }
@@ -261,8 +266,8 @@ function limit(what: string, text: string, bytes: number): void {
   if (Buffer.byteLength(text) > bytes) throw new LivekitError('INVALID', `the ${what} may have at most ${bytes} bytes`);
 }
 
-function participant(view: RoomView, identity: string): Shown {
-  const found = participantsOf(view).find(({ info }) => info.identity === identity);
+function participant(view: RoomView, identity: string, byWhip?: ReadonlySet<string>): Shown {
+  const found = participantsOf(view, byWhip).find(({ info }) => info.identity === identity);
   if (found === undefined) throw new LivekitError('NOT_FOUND', 'participant does not exist');
 
   return found;

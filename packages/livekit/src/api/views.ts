@@ -20,15 +20,33 @@ export interface Shown {
   info: ParticipantInfo;
 }
 
-/** Returns everybody in a room. */
-export function participantsOf({ peers, components }: RoomView): Shown[] {
-  return [...peers.map(describePeer), ...components.map(describeComponent)].filter((shown) => shown !== undefined);
+/** Returns everybody in a room. `byWhip`: the peers that publish by WHIP. */
+export function participantsOf({ peers, components }: RoomView, byWhip: ReadonlySet<string> = new Set()): Shown[] {
+  const all = peers.map((peer) => describePeer(peer, byWhip.has(peer.id) ? 'whip' : undefined));
+
+  return [...all, ...components.map(describeComponent)].filter((shown) => shown !== undefined);
 }
 
-/** Returns a peer as the server API shows it; undefined if it is not shown. */
-export function describePeer(peer: PeerView): Shown | undefined {
+/** Returns the peers of another face that publish by WHIP. */
+export async function whipPeers(
+  rooms: Pick<RoomService, 'peersWithClient'>,
+  { id, peers }: RoomView,
+): Promise<ReadonlySet<string>> {
+  if (peers.every(({ metadata }) => recordOf(metadata) !== undefined)) return new Set();
+  const ids = await rooms.peersWithClient(id, 'whip').catch((error: unknown) => {
+    // A node of an earlier release does not tell.
+    if ((error as { code?: unknown }).code === 'OWNER_UNREACHABLE') return [];
+    throw error;
+  });
+
+  return new Set(ids);
+}
+
+/** Returns a peer with this client as the server API shows it; undefined if it is not shown. */
+export function describePeer(peer: PeerView, client?: string): Shown | undefined {
   const { id, metadata, tracks, permissions, status } = peer;
-  const record = recordOf(metadata) ?? foreignRecord({ id, type: 'webrtc', metadata, tracks: [] });
+  const known = client === undefined ? {} : { client };
+  const record = recordOf(metadata) ?? foreignRecord({ id, type: 'webrtc', metadata, ...known, tracks: [] });
   if (record === undefined) return undefined;
   const state = status === 'connected' ? ParticipantInfo_State.ACTIVE : ParticipantInfo_State.DISCONNECTED;
   const info = describe(record, { id, tracks, state });

@@ -28,6 +28,7 @@ function start(): TestNode {
     view: (id) => started.host.view(id),
     createdAt: (id) => started.host.createdAt(id),
     describedPeers: (id) => started.host.describedPeers(id),
+    clientOf: (id, peerId) => started.host.clientOf(id, peerId),
   });
   const started = testNode({
     componentKinds: [camera],
@@ -123,6 +124,33 @@ test('reports peers of other faces with their connection', async () => {
     `track_unpublished ${bob.id}`,
     `participant_left ${bob.id}`,
   ]);
+});
+
+test('reports a publisher by WHIP as ingress, and a peer of another face with the name that it joins with', async () => {
+  const { peer, token } = await node.rooms.addPeer('kitchen', {});
+  const obs = await node.connect(token);
+  await obs.act({ type: 'join', metadata: null, client: 'whip' }, { type: 'publish', tracks: [videoTrack('t1')] });
+  await obs.detach();
+  const bob = await node.join('kitchen', { name: 'Bob' });
+  const [, joined, , , left, another] = sent;
+  expect(joined?.participant).toMatchObject({ identity: peer.id, kind: ParticipantInfo_Kind.INGRESS });
+  expect(left?.participant).toMatchObject({ identity: peer.id, kind: ParticipantInfo_Kind.INGRESS });
+  expect(another?.participant).toMatchObject({ identity: bob.id, name: 'Bob', kind: ParticipantInfo_Kind.STANDARD });
+  expect(news()).toEqual([
+    'room_started',
+    `participant_joined ${peer.id}`,
+    `track_published ${peer.id}`,
+    `track_unpublished ${peer.id}`,
+    `participant_left ${peer.id}`,
+    `participant_joined ${bob.id}`,
+  ]);
+});
+
+test('reports a peer of another face that never joins as aborted', async () => {
+  const { peer, token } = await node.rooms.addPeer('kitchen', {});
+  const bob = await node.connect(token);
+  await bob.detach();
+  expect(news()).toEqual(['room_started', `participant_connection_aborted ${peer.id}`]);
 });
 
 test('does not believe a client that claims the identity of somebody else', async () => {

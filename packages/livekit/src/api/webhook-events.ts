@@ -12,6 +12,8 @@ export interface RoomLookup {
   createdAt(roomId: string): number | undefined;
   /** Returns the ids of the peers whose metadata the backend has set. */
   describedPeers(roomId: string): readonly string[];
+  /** Returns what the latest client of a peer is; undefined before its first join. */
+  clientOf(roomId: string, peerId: string): string | undefined;
 }
 
 /** Somebody of whom the receivers know, or will know once the media is connected. */
@@ -31,7 +33,8 @@ interface Story {
 
 /**
  * Tells the story of each room of this node in the events of LiveKit's webhooks. A participant with LiveKit's client
- * has joined once its media is connected, anybody else with the connection; tracks follow the join of their publisher.
+ * has joined once its media is connected, anybody else once its client has joined; tracks follow the join of their
+ * publisher.
  */
 export class WebhookEvents {
   readonly #rooms: RoomLookup;
@@ -52,6 +55,8 @@ export class WebhookEvents {
     switch (type) {
       case 'peerConnected':
         return this.#connected(story, notification.peerId);
+      case 'peerMetadataUpdated':
+        return this.#metadata(story, notification.peerId);
       case 'peerDisconnected':
         return this.#left(story, notification.peerId);
       case 'trackAdded':
@@ -83,7 +88,8 @@ export class WebhookEvents {
     const { people } = this.#open(view);
     const described = new Set(this.#rooms.describedPeers(roomId));
     for (const peer of view.peers) {
-      const info = describePeer(believedPeer(peer, described.has(peer.id)))?.info;
+      const client = this.#rooms.clientOf(roomId, peer.id);
+      const info = describePeer(believedPeer(peer, described.has(peer.id)), client)?.info;
       if (peer.status !== 'connected' || info === undefined) continue;
       const tracks = peer.tracks.flatMap(({ id }): [string, TrackInfo][] => {
         const track = trackOf(info, id);
@@ -117,7 +123,18 @@ export class WebhookEvents {
     const who: Somebody = { info: shown.info, joined: false, tracks: new Map() };
     story.people.set(peerId, who);
 
-    return recordOf(shown.peer?.metadata) === undefined ? join(story, who) : [];
+    // What a client is, and its name, are known from its join on.
+    return isForeign(shown) && this.#rooms.clientOf(story.roomId, peerId) !== undefined ? join(story, who) : [];
+  }
+
+  /** Handles new metadata, with which also the join of a client is notified. */
+  #metadata(story: Story, peerId: string): WebhookEvent[] {
+    const who = story.people.get(peerId);
+    const shown = this.#find(story.roomId, peerId);
+    if (who === undefined || shown === undefined) return [];
+    who.info = shown.info;
+
+    return !who.joined && isForeign(shown) ? join(story, who) : [];
   }
 
   #track(
@@ -183,8 +200,14 @@ export class WebhookEvents {
     const peer = peers.find((each) => each.id === id);
     if (peer === undefined) return undefined;
 
-    return describePeer(believedPeer(peer, this.#rooms.describedPeers(roomId).includes(id)));
+    const isDescribed = this.#rooms.describedPeers(roomId).includes(id);
+    return describePeer(believedPeer(peer, isDescribed), this.#rooms.clientOf(roomId, id));
   }
+}
+
+/** True for a peer of another face. */
+function isForeign({ peer }: Shown): boolean {
+  return recordOf(peer?.metadata) === undefined;
 }
 
 function trackOf({ tracks }: ParticipantInfo, trackId: string): TrackInfo | undefined {

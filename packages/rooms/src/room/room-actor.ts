@@ -130,6 +130,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       },
       updatePeer: ({ machine }, { peerId, changes }) => machine.moderation.updatePeer(peerId, changes),
       describedPeers: ({ machine }) => done(machine.moderation.describedPeers()),
+      peersWithClient: ({ machine }, { client }) => done(machine.peersWithClient(client)),
       removePeer: ({ machine }, { peerId, reason }) => machine.removePeer(peerId, reason ?? undefined),
       muteTrack: ({ machine }, { peerId, trackId, muted }) => machine.moderation.muteTrack({ peerId, trackId, muted }),
       removeTrack: ({ machine }, { peerId, trackId }) => machine.moderation.removeTrack({ peerId, trackId }),

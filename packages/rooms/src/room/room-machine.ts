@@ -119,6 +119,11 @@ export class RoomMachine {
     return this.#endpoints.peers.get(peerId)?.client;
   }
 
+  /** Returns the ids of the peers whose latest client is of this kind. */
+  peersWithClient(client: string): string[] {
+    return [...this.#endpoints.peers.values()].filter((peer) => peer.client === client).map(({ id }) => id);
+  }
+
   get hasLivekit(): boolean {
     return this.#livekit.any;
   }

@@ -76,6 +76,7 @@ export type RoomCalls = {
   addGuest: (message: Guest) => Outcome<AddedPeer>;
   updatePeer: (message: { peerId: string; changes: PeerChanges }) => Outcome<PeerView>;
   describedPeers: (message: object) => Outcome<string[]>;
+  peersWithClient: (message: { client: string }) => Outcome<string[]>;
   removePeer: (message: { peerId: string; reason: string | null }) => Outcome<null>;
   muteTrack: (message: TrackAddress & { muted: boolean }) => Outcome<TrackView>;
   removeTrack: (message: TrackAddress) => Outcome<null>;
@@ -171,6 +172,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   ),
   updatePeer: takes({ peerId: id, changes: peerChanges }, outcome(peerView)),
   describedPeers: takes({}, outcome(list(id))),
+  peersWithClient: takes({ client: text() }, outcome(list(id))),
   removePeer: takes({ peerId: id, reason: nullable(CLOSE_REASON) }, none),
   muteTrack: takes({ ...track, muted: flag }, outcome(trackView)),
   removeTrack: takes(track, none),

@@ -27,6 +27,7 @@ export function roomServiceSuite(title: string, rooms: () => RoomService): void 
       await expect(service.deleteRoom('attic')).rejects.toMatchObject(missing);
       await expect(service.addPeer('attic', {})).rejects.toMatchObject(missing);
       await expect(service.describedPeers('attic')).rejects.toMatchObject(missing);
+      await expect(service.peersWithClient('attic', 'whip')).rejects.toMatchObject(missing);
       await expect(service.removePeer('attic', 'x')).rejects.toMatchObject(missing);
       await expect(service.addComponent('attic', 'hls', {})).rejects.toMatchObject(missing);
       await expect(service.removeComponent('attic', 'x')).rejects.toMatchObject(missing);

@@ -248,6 +248,8 @@ export type MediaCommand =
   | { type: 'setTargetVariant'; peerId: string; trackId: string; variant: Variant }
   /** Stops a track on its way to this subscriber, or resumes it; a picture returns with its next keyframe. */
   | { type: 'setTrackPaused'; peerId: string; trackId: string; paused: boolean }
+  /** Leaves out temporal layers, so that no more pictures per second flow to this subscriber; null = no limit. */
+  | { type: 'setMaxFrameRate'; peerId: string; trackId: string; framesPerSecond: number | null }
   /**
    * Withholds a track from this subscriber with the next packet, on this and all later transports of the subscriber, or
    * lets it flow again.

@@ -254,6 +254,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
         return this.#postToBoth(command);
       case 'setTargetVariant':
       case 'setTrackPaused':
+      case 'setMaxFrameRate':
         return this.#portOf(command.peerId).post({ ...command, peerId: this.#receivingId(command.peerId) });
       case 'setDataEvents':
         this.#dataEvents = command.labels;

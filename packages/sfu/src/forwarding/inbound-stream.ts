@@ -187,6 +187,12 @@ export class InboundStream {
     if (parts !== undefined) this.inserted ??= new InsertedPackets();
   }
 
+  /** Counts a picture with its last packet, which is in `payload`. */
+  countPicture(): void {
+    this.markers++;
+    this.layers?.countPicture(this.payload);
+  }
+
   /** Newest sequence number. */
   get newest(): number {
     return this.oursOf(this.unwrapper.newest);

@@ -157,6 +157,7 @@ export class OutboundSide implements SlotReceiver {
     });
     this.#successors.set(params.mid, successor);
     successor.selection.setAllocation(slot.selection.allocationBps);
+    successor.layers.maxFrameRate = slot.layers.maxFrameRate;
     this.#prepare(successor);
   }
 
@@ -236,6 +237,15 @@ export class OutboundSide implements SlotReceiver {
   /** Stops a track that has a slot, or resumes it. A track that gets a slot later is not paused. */
   setPaused(trackId: string, paused: boolean): void {
     for (const slot of this.#all()) if (slot.trackId === trackId) slot.setPaused(paused);
+  }
+
+  /** Limits the pictures per second of a track that has a slot; `null`: no limit. */
+  setMaxFrameRate(trackId: string, framesPerSecond: number | null): void {
+    for (const slot of this.#all()) {
+      if (slot.trackId !== trackId) continue;
+      slot.layers.maxFrameRate = framesPerSecond ?? Infinity;
+      if (slot.layerRates !== undefined) slot.layers.limitFrameRate(slot.layerRates);
+    }
   }
 
   /** Stops a track that the client may not receive, or lets it flow again. */

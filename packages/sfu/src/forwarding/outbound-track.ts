@@ -228,6 +228,7 @@ export class OutboundTrack implements TrackSubscriber {
       this.selectionChanged();
     }
     if (rates === undefined) return;
+    this.layers.limitFrameRate(rates);
     if (this.isSimulcast) this.#leaveOutLayers(rates);
     else this.layers.setAllocation(bps, rates);
     if (this.track?.muted === true || this.track?.blocked === true) this.layers.stopWaiting();

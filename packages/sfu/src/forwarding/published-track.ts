@@ -227,7 +227,7 @@ export class PublishedTrack {
     }
     if (!stream.started) this.#streamStarted(stream, nowMs);
     this.activity.countPacket(stream.index);
-    if (view.marker) stream.markers++;
+    if (view.marker) stream.countPicture();
     // The copy is kept without its padding, so it must not claim to have any.
     if (view.paddingLength > 0) view.buffer[view.start]! &= 0xdf;
     stream.store.put(sequence, view.buffer, view.start, view.payloadEnd, nowMs);

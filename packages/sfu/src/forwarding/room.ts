@@ -82,6 +82,10 @@ export class ForwardingRoom {
         return this.#transports.get(command.peerId)?.outbound.setTarget(command.trackId, command.variant);
       case 'setTrackPaused':
         return this.#transports.get(command.peerId)?.outbound.setPaused(command.trackId, command.paused);
+      case 'setMaxFrameRate': {
+        const { peerId, trackId, framesPerSecond } = command;
+        return this.#transports.get(peerId)?.outbound.setMaxFrameRate(trackId, framesPerSecond);
+      }
       case 'setTrackWithheld':
         this.#withheld.set(command);
         return this.#transports.get(command.peerId)?.outbound.setWithheld(command.trackId, command.withheld);

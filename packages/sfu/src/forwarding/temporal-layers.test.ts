@@ -48,6 +48,7 @@ describe('a viewer of VP8 with three temporal layers', () => {
   let sources: { rate: number; source: SyntheticSource; count: number }[];
   const keyWanted = new Set<number>();
   let due = 0;
+  let frameMs = FRAME_MS;
 
   /** Publishes these sizes; a track without simulcast has only `h`. */
   function publishes(...rids: Variant[]): void {
@@ -60,6 +61,7 @@ describe('a viewer of VP8 with three temporal layers', () => {
       const options = { ssrc: 0x1a + i, payloadType: 96, mid: '1', ...(isSimulcast ? { rid } : {}) };
       return { rate: rates[rid], source: new SyntheticSource(options), count: 0 };
     });
+    frameMs = FRAME_MS;
     keyWanted.clear();
     for (const { source } of sources) keyWanted.add(source.options.ssrc);
     due = world.nowMs;
@@ -74,7 +76,7 @@ describe('a viewer of VP8 with three temporal layers', () => {
         while (rtcp.next()) if (rtcp.isPli) keyWanted.add(rtcp.mediaSsrc);
       }
       if (nowMs >= due) {
-        due += FRAME_MS;
+        due += frameMs;
         for (const each of sources) {
           const { source, rate } = each;
           const key = keyWanted.delete(source.options.ssrc);
@@ -124,6 +126,46 @@ describe('a viewer of VP8 with three temporal layers', () => {
     expect(outbound()).toMatchObject({ variant, layers: { temporal }, reason: 'low_bandwidth' });
     expect(world.switches('sub')).toHaveLength(settled);
     expect(link.lost).toBe(0);
+  });
+
+  test.each([
+    [30, 2],
+    [20, 1],
+    [15, 1],
+    [10, 0],
+    [1, 0],
+  ])(
+    'that wants at most %d pictures per second gets the temporal layers up to %d of the size it chose',
+    (fps, temporal) => {
+      publishes('l', 'm', 'h');
+      const link = new NarrowClient(join(), 20_000_000);
+      const limit = (framesPerSecond: number | null): unknown =>
+        world.apply({ type: 'setMaxFrameRate', peerId: 'sub', trackId: 'cam', framesPerSecond });
+      play(5, (nowMs) => link.tick(nowMs));
+      limit(fps);
+      play(1, (nowMs) => link.tick(nowMs));
+      const pictures = new Set<number>();
+      link.markOf = ({ timestamp }) => (pictures.add(timestamp), 0);
+      play(4, (nowMs) => link.tick(nowMs));
+      const all = 4_000 / FRAME_MS;
+      expect(Math.abs(pictures.size - all / 2 ** (2 - temporal))).toBeLessThanOrEqual(2);
+      expect(outbound()).toMatchObject({ variant: 'h', layers: { temporal, maxTemporal: 2 }, reason: 'other' });
+      limit(null);
+      play(1, (nowMs) => link.tick(nowMs));
+      expect(outbound()).toMatchObject({ variant: 'h', layers: { temporal: 2 } });
+      expect(world.switches('sub')).toHaveLength(1);
+    },
+  );
+
+  test('that wants few pictures per second gets as many when its publisher halves its rate', () => {
+    publishes('l', 'm', 'h');
+    const link = new NarrowClient(join(), 20_000_000);
+    world.apply({ type: 'setMaxFrameRate', peerId: 'sub', trackId: 'cam', framesPerSecond: 15 });
+    play(10, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ layers: { temporal: 1 } });
+    frameMs = 2 * FRAME_MS;
+    play(12, (nowMs) => link.tick(nowMs));
+    expect(outbound()).toMatchObject({ layers: { temporal: 2 }, reason: 'other' });
   });
 
   test('still lacks bandwidth in the statistics when it gets more, but not all that it wants', () => {

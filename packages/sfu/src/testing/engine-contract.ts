@@ -117,6 +117,7 @@ export function describeEngineContract(name: string, open: () => Promise<MediaEn
       const commands: MediaCommand[] = [
         { type: 'setTargetVariant', peerId: 'ann', trackId: 'cam', variant: 'h' },
         { type: 'setTrackPaused', peerId: 'ann', trackId: 'cam', paused: true },
+        { type: 'setMaxFrameRate', peerId: 'ann', trackId: 'cam', framesPerSecond: 15 },
         { type: 'setTrackWithheld', peerId: 'ann', trackId: 'cam', withheld: true },
         { type: 'setTrackBitrates', peerId: 'ann', trackId: 'cam', bitratesBps: { h: 1 } },
         { type: 'setTrackMuted', peerId: 'ann', trackId: 'cam', muted: true },

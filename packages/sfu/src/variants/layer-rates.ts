@@ -8,6 +8,8 @@ const MAX_TEMPORAL = 3;
 const MEASURE_MS = 1000;
 /** Weight of the last interval: a single key picture must not look like a rate. */
 const SMOOTHING = 0.25;
+/** Factor by which more pictures per second than wanted are accepted: an interval seldom has whole periods. */
+const PICTURES_MARGIN = 1.1;
 
 type PacketLayers = Pick<PayloadReader, 'spatialLayer' | 'temporalLayer' | 'hasPicture'>;
 
@@ -27,6 +29,9 @@ export class LayerRates {
   temporal = 1;
   readonly #bytes = new Float64Array(MAX_SPATIAL * MAX_TEMPORAL);
   readonly #bps = new Float64Array(MAX_SPATIAL * MAX_TEMPORAL);
+  /** Pictures of each temporal layer in this interval, and per second. */
+  readonly #pictures = new Float64Array(MAX_TEMPORAL);
+  readonly #picturesPerSecond = new Float64Array(MAX_TEMPORAL);
   #startedMs = -1;
   #measured = false;
 
@@ -47,6 +52,11 @@ export class LayerRates {
     if (temporal >= this.temporal) this.temporal = temporal + 1;
   }
 
+  /** Counts a picture with its last packet. */
+  countPicture({ temporalLayer }: Pick<PayloadReader, 'temporalLayer'>): void {
+    this.#pictures[Math.min(temporalLayer, MAX_TEMPORAL - 1)]! += 1;
+  }
+
   #measure(nowMs: number): void {
     const intervalMs = nowMs - this.#startedMs;
     this.#startedMs = nowMs;
@@ -62,6 +72,11 @@ export class LayerRates {
       this.#bps[i]! += (this.#measured ? SMOOTHING : 1) * (bps - this.#bps[i]!);
       this.#bytes[i] = 0;
     }
+    for (const [i, pictures] of this.#pictures.entries()) {
+      const perSecond = (pictures * 1000) / intervalMs;
+      this.#picturesPerSecond[i]! += (this.#measured ? SMOOTHING : 1) * (perSecond - this.#picturesPerSecond[i]!);
+      this.#pictures[i] = 0;
+    }
     this.#measured = true;
   }
 
@@ -72,6 +87,20 @@ export class LayerRates {
       if (Math.floor(i / MAX_TEMPORAL) <= spatial && i % MAX_TEMPORAL <= temporal) sum += bps;
     }
     return sum;
+  }
+
+  /**
+   * Returns the highest temporal layer with which no more pictures flow per second, at least the lowest one. Returns
+   * `Infinity` if all may flow, and before the first measurement.
+   */
+  temporalWithin(picturesPerSecond: number): number {
+    if (!this.#measured) return Infinity;
+    let sum = 0;
+    for (let temporal = 0; temporal < this.temporal; temporal += 1) {
+      sum += this.#picturesPerSecond[temporal]!;
+      if (sum > picturesPerSecond * PICTURES_MARGIN) return Math.max(0, temporal - 1);
+    }
+    return Infinity;
   }
 
   /**

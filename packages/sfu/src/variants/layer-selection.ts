@@ -15,6 +15,10 @@ const LATE = 90_000;
  */
 export class LayerSelection {
   wanted = ALL_LAYERS;
+  /** Most pictures per second that the subscriber wants, whatever its bandwidth. */
+  maxFrameRate = Infinity;
+  /** Highest temporal layer within that. */
+  #maxTemporal = Infinity;
   #spatial = Infinity;
   #temporal = Infinity;
   #timestamp = -1;
@@ -46,6 +50,11 @@ export class LayerSelection {
       fewer === 0 ? ALL_LAYERS : { spatial: ALL_LAYERS.spatial, temporal: Math.max(0, temporal - 1 - fewer) };
   }
 
+  /** Applies `maxFrameRate`. Must be called repeatedly: the publisher may change its frame rate. */
+  limitFrameRate(rates: LayerRates): void {
+    this.#maxTemporal = this.maxFrameRate === Infinity ? Infinity : rates.temporalWithin(this.maxFrameRate);
+  }
+
   /**
    * True until the flowing size is the wanted one. A smaller one needs no key picture, but when its cause was loss,
    * Chromium waits 3 s for the rest of a picture whose upper layer is incomplete, and only a key picture ends that.
@@ -56,7 +65,7 @@ export class LayerSelection {
     const isSmaller = Math.min(this.wanted.spatial, spatial - 1) !== Math.min(this.#spatial, spatial - 1);
     const asksForSize = isSmaller && !this.#askedForSize;
     this.#askedForSize = isSmaller;
-    const isWaiting = Math.min(this.wanted.temporal, temporal - 1) > this.#temporal;
+    const isWaiting = Math.min(this.#temporalGoal, temporal - 1) > this.#temporal;
     if (!isWaiting) this.stopWaiting();
     if (!isWaiting || !this.#hasBegun) return asksForSize;
     if (this.#waitsSinceMs < 0) {
@@ -75,13 +84,17 @@ export class LayerSelection {
     this.#hasBegun = false;
   }
 
+  get #temporalGoal(): number {
+    return Math.min(this.wanted.temporal, this.#maxTemporal);
+  }
+
   /** The size that is wanted, as a variant of which `h` is the largest size. */
   variant({ spatial }: LayerRates): Variant {
     const below = Math.max(0, spatial - 1 - this.wanted.spatial);
     return VARIANTS[VARIANTS.length - 1 - below]!;
   }
 
-  /** Number of temporal layers that are not wanted. */
+  /** Number of temporal layers that do not fit the bandwidth. */
   fewer({ temporal }: LayerRates): number {
     return Math.max(0, temporal - 1 - this.wanted.temporal);
   }
@@ -133,8 +146,8 @@ export class LayerSelection {
     this.#hasBegun = true;
     this.#askedForSize = false;
     if (isFirst || timestampDelta(this.#changedAt, timestamp) > LATE) this.#changedAt = -1;
-    if (isFirst) ({ spatial: this.#spatial, temporal: this.#temporal } = wanted);
-    else this.#change(Math.min(this.#spatial, wanted.spatial), Math.min(this.#temporal, wanted.temporal));
+    if (isFirst) [this.#spatial, this.#temporal] = [wanted.spatial, this.#temporalGoal];
+    else this.#change(Math.min(this.#spatial, wanted.spatial), Math.min(this.#temporal, this.#temporalGoal));
   }
 
   /** Adds the layers with which a receiver may begin at this packet. It need not be the first of its picture. */
@@ -144,10 +157,10 @@ export class LayerSelection {
     let temporal = this.#temporal;
     if (entryPoint === EntryPoint.yes) {
       spatial = Math.max(spatial, wanted.spatial);
-      temporal = Math.max(temporal, wanted.temporal);
+      temporal = Math.max(temporal, this.#temporalGoal);
     } else if (spatialLayer === 0 && temporalLayer <= temporal + 1) {
       // A packet of an upper layer lets a receiver begin with that layer, one of a lower layer with those above it.
-      temporal = Math.max(temporal, Math.min(wanted.temporal, switchesTo));
+      temporal = Math.max(temporal, Math.min(this.#temporalGoal, switchesTo));
     }
     this.#change(spatial, temporal);
   }

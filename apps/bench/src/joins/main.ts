@@ -1,11 +1,11 @@
 /**
  * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--visitors 500] [--node-flags="..."] [--rounds 1]
- * [--also path/to/another/main.js] [--against janus]`: the server's CPU time for one subscriber's join (HTTP request,
- * websocket, negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors` have come
- * and gone. The idle cost of those already there is measured before and after each step and subtracted. A room takes
- * `--room` subscribers beside its publisher, then the next one opens. `--also` compares another build of Bloom and
- * `--against` Janus with one event loop, in alternating rounds; Janus takes everyone into one room. Exits with status 1
- * if joins cost more than promised.
+ * [--also path/to/another/main.js] [--against janus,livekit]`: the server's CPU time for one subscriber's join (HTTP
+ * request, websocket, negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors`
+ * have come and gone. The idle cost of those already there is measured before and after each step and subtracted. A
+ * room takes `--room` subscribers beside its publisher, then the next one opens. `--also` compares another build of
+ * Bloom and `--against` Janus with one event loop, or Bloom with LiveKit's clients, in alternating rounds; Janus takes
+ * everyone into one room. Exits with status 1 if joins cost more than promised.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,13 +46,15 @@ const digits = (value: number) => value.toFixed(1);
 /** Rows of the table, for all servers and rounds. */
 const rows: Record<string, string>[] = [];
 
+const settings = {
+  workers: 1,
+  nodeFlags: [...values['node-flags'].split(' ').filter(Boolean), `--import=${preload}`],
+};
+const bloomWithLivekit = bloom({ ...settings, signalling: 'livekit' });
+
 /** Starts this build of Bloom, or the one with this `main.js`. */
 function startBloom(main?: string): Promise<BloomServer> {
-  return bloom({
-    workers: 1,
-    nodeFlags: [...values['node-flags'].split(' ').filter(Boolean), `--import=${preload}`],
-    ...(main === undefined ? {} : { main }),
-  }).start('video');
+  return bloom({ ...settings, ...(main === undefined ? {} : { main }) }).start('video');
 }
 
 /** Returns the CPU milliseconds per join, for each step, of a server that has just started. */
@@ -133,8 +135,11 @@ async function measure(label: string, server: Server | BloomServer): Promise<num
 const starts = new Map<string, () => Promise<Server>>();
 const { also } = values;
 if (also !== undefined) starts.set('the other build', () => startBloom(resolve(also)));
-if (!['', 'janus'].includes(values.against)) throw new Error(`--against ${values.against}: only janus is known`);
-if (values.against === 'janus') starts.set(janus(1).name, () => janus(1).start('video'));
+for (const rival of values.against.split(',').filter(Boolean)) {
+  const kind = { janus: janus(1), livekit: bloomWithLivekit }[rival];
+  if (kind === undefined) throw new Error(`--against ${rival}: unknown, choose from janus, livekit`);
+  starts.set(kind.name, () => kind.start('video'));
+}
 const ours: number[][] = [];
 const others = new Map<string, number[][]>([...starts.keys()].map((name) => [name, []]));
 try {
@@ -147,15 +152,26 @@ try {
 }
 printTable(`CPU of one join, after ${values.visitors} visitors`, rows);
 const steps = ours[0]?.map((_, index) => index) ?? [];
+const total = (costs: number[]): number => costs.reduce((sum, cost) => sum + cost, 0);
 /** Median of the rounds, for each step. */
 const bySteps = (runs: number[][]): number[] => steps.map((index) => median(runs.map((run) => run[index] ?? NaN)));
 for (const [name, runs] of others) {
+  if (name === bloomWithLivekit.name) continue;
   const theirs = bySteps(runs);
   const ratios = bySteps(ours).map((cost, index) => cost / (theirs[index] ?? NaN));
   console.log(`bloom / ${name}, CPU of a join, by steps: ${ratios.map((ratio) => `${ratio.toFixed(2)}x`).join(', ')}`);
   // Janus compiles nothing, so only the first joins of a process are promised beside it.
   if (name === janus(1).name && values.visitors === '0')
     printVerdict('the dearest step', Math.max(...ratios), { must: 1.5, aim: 1, unit: 'x' });
+}
+const livekitRuns = others.get(bloomWithLivekit.name);
+if (livekitRuns !== undefined) {
+  const ratios = bySteps(livekitRuns).map((cost, index) => cost / (bySteps(ours)[index] ?? NaN));
+  console.log(
+    `${bloomWithLivekit.name} / bloom, by steps: ${ratios.map((ratio) => `${ratio.toFixed(2)}x`).join(', ')}`,
+  );
+  const ratio = median(livekitRuns.map(total)) / median(ours.map(total));
+  printVerdict(`${bloomWithLivekit.name} / bloom, CPU of all joins`, ratio, { must: 1.3, aim: 1, unit: 'x' });
 }
 if (Number(values.visitors) > 0)
   printVerdict('CPU of a join, median of the steps', median(ours.flat()), { must: 10, aim: 4, unit: ' ms' });

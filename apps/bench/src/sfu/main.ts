@@ -1,12 +1,13 @@
 /**
- * `npm run bench:sfu -- [--against janus,werift,whip,two,span,floor] [--subscribers 50] [--pps 1000] [--bytes 1200]
- * [--kind video] [--codecs vp8,vp9,av1] [--frames] [--rounds 3] [--workers 1] [--also path/to/another/main.js]
- * [--node-flags="..."] [--json file]`: CPU cost per forwarded packet, with all servers in one run and interleaved
- * rounds. `--frames` sends the packets of a picture at once, 30 times a second, as cameras do (`--pps 300`: bursts of
- * 10). `--codecs` measures Bloom with each of them, VP9 and AV1 with all of their layers, against the first one.
- * `--also` compares another build of Bloom; `whip` is Bloom with clients that connect by WHIP and WHEP, `two` has two
- * media workers, and `span` also has every second client on the other one; the flags apply to Bloom's process. Exits
- * with status 1 if a target is missed, a server fails or a packet is invalid.
+ * `npm run bench:sfu -- [--against janus,werift,whip,livekit,two,span,floor] [--subscribers 50] [--pps 1000]
+ * [--bytes 1200] [--kind video] [--codecs vp8,vp9,av1] [--frames] [--rounds 3] [--workers 1]
+ * [--also path/to/another/main.js] [--node-flags="..."] [--json file]`: CPU cost per forwarded packet, with all servers
+ * in one run and interleaved rounds. `--frames` sends the packets of a picture at once, 30 times a second, as
+ * cameras do (`--pps 300`: bursts of 10). `--codecs` measures Bloom with each of them, VP9 and AV1 with all layers,
+ * against the first one. `--also` compares another build of Bloom; `whip` is Bloom with clients that connect by WHIP
+ * and WHEP, `livekit` with LiveKit's, `two` has two media workers, and `span` also has every second client on the other
+ * one; the flags apply to Bloom's process. Exits with status 1 if a target is missed, a server fails or a packet is
+ * invalid.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -48,6 +49,7 @@ const known: Record<string, ServerKind[]> = {
   janus: [janus(1), janus(0)],
   werift: [naive()],
   whip: [bloom({ ...settings, signalling: 'http' })],
+  livekit: [bloom({ ...settings, signalling: 'livekit' })],
   two: [bloom({ ...settings, workers: 2 })],
   span: [bloom({ ...settings, workers: 2, spans: true })],
 };
@@ -182,25 +184,26 @@ function compare(other: string, ratio: number): void {
   if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
   else printVerdict(what, ratio, { ...target, unit: 'x' });
 }
-const [two, span] = [known.two?.[0], known.span?.[0]];
+const [two, span, livekit] = [known.two?.[0], known.span?.[0], known.livekit?.[0]];
 for (const kind of kinds.slice(1)) {
-  if (kind === two || kind === span) continue;
+  if (kind === two || kind === span || kind === livekit) continue;
   if (!codecOf.has(kind.name)) compare(kind.name, cost(own) / cost(kind.name));
   else {
     const ratio = cost(kind.name) / cost(own);
     printVerdict(`${kind.name} / ${firstCodec}, CPU per packet`, ratio, { must: 1.1, aim: 1.05, unit: 'x' });
   }
 }
-/** Prints what more workers add to the cost. */
-function compareWorkers(kind: ServerKind | undefined, target: Target | undefined): void {
+/** Prints what more workers, or other clients, add to the cost. */
+function compareAdded(kind: ServerKind | undefined, target: Target | undefined): void {
   if (kind === undefined || !kinds.includes(kind)) return;
   const [what, ratio] = [`${kind.name} / ${own}, CPU per packet`, cost(kind.name) / cost(own)];
   if (target === undefined) console.log(`${what}: ${digits(ratio, 2)}x`);
   else printVerdict(what, ratio, { ...target, unit: 'x' });
 }
-compareWorkers(two, { must: 1.02, aim: 1 });
+compareAdded(two, { must: 1.02, aim: 1 });
+compareAdded(livekit, { must: 1.02, aim: 1 });
 // A small room pays more for its crossings: they are promised for one that needs a second worker.
-compareWorkers(span, load.subscribers >= 200 ? { must: 1.1, aim: 1 } : undefined);
+compareAdded(span, load.subscribers >= 200 ? { must: 1.1, aim: 1 } : undefined);
 if (span !== undefined && kinds.includes(span)) {
   const share = median(all.filter((m) => m.server === span.name).map((m) => m.busierShare));
   printVerdict('the busier worker of the spanning room', share * 100, { must: 60, aim: 55, unit: ' %' });

@@ -2,11 +2,12 @@ import { connected, gathered, type Publisher, signal } from '@bloom/participant'
 import type { RTCPeerConnection } from 'werift';
 import WebSocket from 'ws';
 import { address } from '../private-network.js';
+import { joinByLivekit } from './livekit-client.js';
 
 export const token = 'development';
 
-/** Signalling of the clients: like the SDK, or by WHIP and WHEP. */
-export type Signalling = 'websocket' | 'http';
+/** Signalling of the clients: like the SDK, by WHIP and WHEP, or like LiveKit's. */
+export type Signalling = 'websocket' | 'http' | 'livekit';
 
 /** Joins rooms of a Bloom node over its HTTP API and peer websockets. */
 export class BloomClients {
@@ -23,6 +24,15 @@ export class BloomClients {
 
   /** Joins a room. Returns the function that removes the peer from it. */
   async join(roomId: string, pc: RTCPeerConnection, publisher?: Publisher): Promise<() => Promise<void>> {
+    if (this.signalling === 'livekit') {
+      const { socket, leave } = await joinByLivekit(pc, { port: this.port, room: roomId, publisher });
+      this.#sockets.add(socket);
+
+      return async () => {
+        await leave();
+        this.#sockets.delete(socket);
+      };
+    }
     const { data } = await this.#call('POST', `/room/${roomId}/peer`, { type: 'webrtc' });
     const added = data as { token: string; peer: { id: string } };
     if (this.signalling === 'http') {

@@ -7,6 +7,7 @@ import type { RTCPeerConnection } from 'werift';
 import { address } from '../private-network.js';
 import { freePort, ServerProcess } from '../process.js';
 import { BloomClients, type Signalling, token } from './bloom-clients.js';
+import { livekitNode } from './livekit-client.js';
 import type { Server, ServerKind } from './server.js';
 
 const main = join(dirname(fileURLToPath(import.meta.url)), '../../../../bloom/dist/main.js');
@@ -41,9 +42,15 @@ export interface BloomKind extends ServerKind {
   start(kind: TrackKind): Promise<BloomServer>;
 }
 
+const NAMES: Readonly<Record<Signalling, string>> = {
+  websocket: 'bloom',
+  http: 'bloom by WHIP and WHEP',
+  livekit: "bloom with LiveKit's clients",
+};
+
 export function bloom(options: BloomOptions): BloomKind {
-  const { signalling } = options;
-  const plain = signalling === 'http' ? 'bloom by WHIP and WHEP' : 'bloom';
+  const { signalling = 'websocket' } = options;
+  const plain = NAMES[signalling];
   const name = `${plain}${options.spans === true ? ' spanning' : ''}${options.main === undefined ? '' : ` (${options.main})`}`;
   const flags = [...options.nodeFlags, ...(options.spans === true ? [`--import=${acrossWorkers.href}`] : [])];
   return {
@@ -64,6 +71,7 @@ export function bloom(options: BloomOptions): BloomKind {
           JF_SERVER_API_TOKEN: token,
           JF_RESOURCES_BASE_PATH: resources,
           JF_MEDIA_WORKERS: String(options.workers),
+          ...(signalling === 'livekit' ? livekitNode : {}),
         },
       });
       await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);

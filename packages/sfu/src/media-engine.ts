@@ -178,8 +178,7 @@ type RoomEvent =
   | { type: 'transportLost'; peerId: string; reason: string }
   /** `false`: no authenticated STUN check for 30 s. `true`: media returned after that. */
   | { type: 'transportSilent'; peerId: string }
-  /** The track's pictures are missing, or have returned. Muted tracks and shared screens need not send any. */
-  /** Pictures of a track, or of its fallback, are missing or come again. */
+  /** Pictures of a track or its fallback are missing, or return; muted tracks and shared screens need not send any. */
   | { type: 'trackStalled'; trackId: string; stalled: boolean; fallback?: true | undefined }
   /** How well this client's media flows has changed, at most every 5 s; reported after `watchQuality`. */
   | { type: 'connectionQuality'; peerId: string; quality: ConnectionQuality }

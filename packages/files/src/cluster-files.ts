@@ -1,6 +1,5 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import { MediaFileError } from './errors.js';
 import type { LiveStreams } from './stores.js';
 import type { LocalRecordings } from './local-recordings.js';
 import type { RecordingStore } from './stores.js';
@@ -93,17 +92,8 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
     }),
     recordings: all,
     rawRecordings: new ClusterRawRecordings({ local: own.rawRecordings, remote: files, lostNodes }),
-    fetchStream: async ({ node, roomId, fileName, maxBytes, signal }) => {
-      const file = await files.open(node, { kind: 'stream', roomId, fileName }, signal);
-      try {
-        if (file.size > maxBytes) {
-          throw new MediaFileError('INVALID_NAME', `${fileName} has ${file.size} bytes, more than ${maxBytes}`);
-        }
-        return file.size === 0 ? Buffer.alloc(0) : await file.read({ start: 0, end: file.size - 1 });
-      } finally {
-        await file.close();
-      }
-    },
+    fetchStream: ({ node, roomId, fileName, ...limits }) =>
+      files.fetch(node, { kind: 'stream', roomId, fileName }, limits),
     close: () => unsubscribe?.(),
   };
 }

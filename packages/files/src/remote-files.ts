@@ -39,6 +39,8 @@ const WAITING_TIMEOUT_MS = 8_000;
  * buffers.
  */
 const READS_PER_NODE = 16;
+/** Maximum concurrent reads of one file that is read as a whole. */
+const PIECES_AT_ONCE = 4;
 
 export interface RecordingHolder {
   node: string;
@@ -120,6 +122,32 @@ export class RemoteFiles {
       throw error;
     } finally {
       signal.removeEventListener('abort', close);
+    }
+  }
+
+  /**
+   * Reads a whole file into memory. Aborting ends the reads.
+   * @throws MediaFileError, with `INVALID_NAME` for a longer file
+   */
+  async fetch(
+    node: string,
+    file: FileAddress,
+    { maxBytes, signal }: { maxBytes: number; signal: AbortSignal },
+  ): Promise<Buffer> {
+    const { fileName } = file;
+    const opened = await this.open(node, file, signal);
+    const close = (): void => void opened.close();
+    try {
+      signal.addEventListener('abort', close, { once: true });
+      if (signal.aborted) throw gone(file);
+      if (opened.size > maxBytes) {
+        throw new MediaFileError('INVALID_NAME', `${fileName} has ${opened.size} bytes, more than ${maxBytes}`);
+      }
+
+      return opened.size === 0 ? Buffer.alloc(0) : await opened.read({ start: 0, end: opened.size - 1 });
+    } finally {
+      signal.removeEventListener('abort', close);
+      close();
     }
   }
 
@@ -247,10 +275,26 @@ class RemoteFile implements ServedFile {
 
   async read({ start, end }: ByteRange): Promise<Buffer> {
     if (end < this.#head.length) return this.#head.subarray(start, end + 1);
-    const parts: Buffer[] = [];
-    for await (const part of this.#parts({ start, end })) parts.push(part);
+    const known = this.#head.subarray(start);
+    const starts: number[] = [];
+    for (let at = start + known.length; at <= end; at += CHUNK_BYTES) starts.push(at);
+    const limit = pLimit(PIECES_AT_ONCE);
+    try {
+      const pieces = starts.map((at) => limit(() => this.#piece(at, Math.min(CHUNK_BYTES, end + 1 - at))));
 
-    return Buffer.concat(parts);
+      return Buffer.concat([known, ...(await Promise.all(pieces))]);
+    } finally {
+      limit.clearQueue();
+    }
+  }
+
+  /** @throws MediaFileError NOT_FOUND if the file has been closed or is shorter than it was */
+  async #piece(start: number, length: number): Promise<Buffer> {
+    if (this.#closed) throw new MediaFileError('NOT_FOUND', `${this.name} has been closed`);
+    const part = await this.#pieces.read(start, length);
+    if (part.length < length) throw new MediaFileError('NOT_FOUND', `${this.name} shrank while it was read`);
+
+    return part;
   }
 
   stream(range: ByteRange): Readable {

@@ -53,6 +53,10 @@ test.each<[string, object]>([
   ],
   ['with negative numbers', { segments: [{ ...SEGMENT, header: -1 }] }],
   ['with long codecs', { codecs: 'a'.repeat(101) }],
+  ['with codecs that would add lines to its playlist', { codecs: 'avc1"\nhttp://elsewhere/\n"' }],
+  ['that began after the end of time', { segments: [{ ...SEGMENT, startedAtMs: 8_640_000_000_000_001 }] }],
+  ['that would never end', { segments: [{ ...SEGMENT, parts: [{ ...SEGMENT.parts[0], frames: 1_001 }] }] }],
+  ['with numbers that cannot grow', { next: Number.MAX_SAFE_INTEGER }],
 ])('a room with a stream %s is refused', (_what, changes) => {
   expect(withStream(changes)).toMatch(/^expected components.*progress.*stream/);
 });

@@ -1,5 +1,18 @@
 /** What of a room moves to another node: everything but its media and its clients' connections. */
-import { count, flag, json, limited, list, nullable, object, oneOf, optional, text, type Shape } from '@bloom/actors';
+import {
+  count,
+  flag,
+  integer,
+  json,
+  limited,
+  list,
+  nullable,
+  object,
+  oneOf,
+  optional,
+  text,
+  type Shape,
+} from '@bloom/actors';
 import { type BacklogText, backlogText } from './room-webhooks.js';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
 import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
@@ -109,11 +122,17 @@ const MAX_PARTS = 16;
 /** Maximum size of the segments of a stream, which the taker holds in memory. */
 export const MAX_STREAM_BYTES = 4 * 1024 * 1024;
 
+/** Maximum number of segments and of headers that a stream has had: decades. */
+const MAX_NUMBER = 1_000_000_000;
+const MAX_FRAMES = 1_000;
+/** The latest date. */
+const MAX_DATE_MS = 8_640_000_000_000_000;
+
 const segment: Shape<StreamedSegment> = object({
-  header: count,
+  header: integer(0, MAX_NUMBER),
   begins: flag,
-  startedAtMs: count,
-  parts: list(object({ frames: count, independent: flag, bytes: count }), MAX_PARTS),
+  startedAtMs: integer(0, MAX_DATE_MS),
+  parts: list(object({ frames: integer(0, MAX_FRAMES), independent: flag, bytes: count }), MAX_PARTS),
 } satisfies Record<keyof StreamedSegment, unknown>);
 
 const isWhole = ({ next, segments }: StreamProgress): boolean => {
@@ -126,8 +145,9 @@ const stream: Shape<StreamProgress> = limited(
   object({
     // Becomes part of the names of files.
     track: limited(text(40), (name) => /^main(-[a-z0-9]+)?$/.test(name), 'the name of a track'),
-    codecs: text(100),
-    next: count,
+    // Becomes part of the playlist.
+    codecs: limited(text(100), (codecs) => /^[\w.,]*$/.test(codecs), 'codecs in RFC 6381 form'),
+    next: integer(0, MAX_NUMBER),
     segments: list(segment, MAX_SEGMENTS),
   } satisfies Record<keyof StreamProgress, unknown>),
   isWhole,

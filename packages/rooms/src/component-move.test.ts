@@ -1,5 +1,6 @@
 // Components of a room that leaves one node and is continued by another.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { defaultRoomConfig } from './room-service.js';
 import type { Component, ComponentHost, ComponentKind, ComponentProgress } from './room/component-kind.js';
 import { moveKitchen, testNode, videoTrack, type TestNode } from './testing/index.js';
@@ -90,6 +91,21 @@ describe('a component of a room that moves', () => {
     expect(told.splice(0)).toEqual(['true', 'true', 'progress', 'progress', 'false', 'false']);
     await move();
     expect(told).toEqual(['true', 'true', 'progress', 'progress', 'close', 'close']);
+  });
+
+  test('may finish what its viewers wait for before it says how far it has come', async () => {
+    const frozen: (() => void)[] = [];
+    let isReady = false;
+    const freeze = (isFrozen: boolean): Promise<void> | undefined =>
+      isFrozen ? new Promise((done) => void frozen.push(done)) : undefined;
+    const progress = (): ComponentProgress => ({ positionMs: isReady ? 8 : 7 });
+    await restart(kind({}, { freeze, progress }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    const moved = move();
+    await until(() => frozen.length > 0);
+    isReady = true;
+    frozen[0]?.();
+    expect((await moved).components?.[0]?.progress).toEqual({ positionMs: 8 });
   });
 
   test('is prepared with its progress on the node that the room leaves', async () => {

@@ -109,10 +109,10 @@ export class HlsComponent implements Component {
     for (const trackId of wanted) if (!this.#taps.has(trackId)) this.#taps.set(trackId, this.#tap(trackId));
   }
 
-  freeze(frozen: boolean): void {
+  async freeze(frozen: boolean): Promise<void> {
     if (this.#closing !== undefined || !this.#options.canMove) return;
     this.#frozen = frozen;
-    this.#options.stream.freeze(frozen);
+    await this.#options.stream.freeze(frozen);
   }
 
   /** Fails the component; the room continues without it. */

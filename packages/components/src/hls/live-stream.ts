@@ -1,5 +1,5 @@
 import { MAX_STREAM_BYTES, type StreamProgress } from '@bloom/rooms';
-import type { Clock } from '@bloom/time';
+import { type Clock, Timer } from '@bloom/time';
 import type { EnginePart } from './engine/engine-protocol.js';
 import { HlsError, fileNotFound, movedAway } from './errors.js';
 import { MASTER_NAME, type PartPosition, StreamNames } from './names.js';
@@ -76,6 +76,8 @@ const MOVED_SEGMENTS = 6;
 const KEPT_BEHIND = 5;
 /** Segments kept in full. Older ones that stay listed keep only their playlist lines, a few hundred bytes per 2 s. */
 const KNOWN_IN_DETAIL = 10;
+/** Longest wait for the first part of a segment, which takes a third of a second: the room's clients wait as long. */
+const FREEZE_MS = 400;
 const MAX_WAIT_MS = 3 * SEGMENT_SECONDS * 1_000;
 const MAX_SEGMENTS_AHEAD = 2;
 
@@ -93,6 +95,8 @@ export class LiveStream {
   #hasWritten = false;
   /** Parts that become visible only if the stream does not move; null = they do at once. */
   #held: StreamPart[] | null = null;
+  /** Set while a move waits for the next part: true freezes the stream, false gives the move up. */
+  #freezing: ((frozen: boolean) => void) | undefined;
   #movedAway = false;
   readonly #segments: Segment[] = [];
   /** Index in `segments` of the first listed segment. */
@@ -163,26 +167,59 @@ export class LiveStream {
     if (part.last) this.#completeSegment();
     this.#texts.clear();
     this.#waiters.wake();
+    this.#freezing?.(true);
   }
 
-  /** Shows viewers nothing new, so that another node can go on with what they have seen; or ends that. */
-  freeze(frozen: boolean): void {
-    if (frozen === (this.#held !== null)) return;
+  /**
+   * Shows viewers nothing new, so that another node can go on with what they have seen; or ends that. Between two
+   * segments with low latency, players count the next one to this stretch: the next part is shown first.
+   */
+  freeze(frozen: boolean): Promise<void> {
+    if (!frozen) this.#thaw();
+    else if (this.#isBetween && this.#freezing === undefined) return this.#freezeSoon();
+    else if (this.#freezing === undefined) this.#held ??= [];
+
+    return Promise.resolve();
+  }
+
+  #freezeSoon(): Promise<void> {
+    const limit = new Timer(this.#options.clock);
+
+    return new Promise((done) => {
+      this.#freezing = (frozen) => {
+        limit.stop();
+        this.#freezing = undefined;
+        if (frozen) this.#held = [];
+        done();
+      };
+      limit.start(FREEZE_MS, () => this.#freezing?.(true));
+    });
+  }
+
+  #thaw(): void {
+    this.#freezing?.(false);
     const held = this.#held ?? [];
-    this.#held = frozen ? [] : null;
+    this.#held = null;
     for (const part of held) this.append(part);
+  }
+
+  /** True if players of low latency know the next segment, but nothing of it. */
+  get #isBetween(): boolean {
+    // A stretch that has made nothing yet is announced by its own discontinuity.
+    const isNew = this.#header > 0 && this.#newest.segment === this.#base;
+
+    return this.lowLatency && this.hasPlaylist && this.#open === null && !isNew;
   }
 
   /**
    * Returns what another node needs to go on with the stream; undefined if nobody can have seen anything of it. The
    * growing segment counts as complete.
-   * @throws Error between two segments with low latency, when players already count the next one to this stretch
+   * @throws Error if it is frozen between two segments with low latency, when players already count the next one to
+   *   this stretch
    */
   progress(): StreamProgress | undefined {
     if (!this.hasPlaylist) return undefined;
-    // A stretch that has made nothing yet is announced by its own discontinuity.
-    const isNew = this.#header > 0 && this.#newest.segment === this.#base;
-    if (this.lowLatency && this.#open === null && !isNew) throw new Error('its stream is between two segments');
+    if (this.#held !== null && this.#isBetween) throw new Error('its stream is between two segments');
     const listed = this.#segments.slice(this.#firstListed);
     if (this.#open !== null) listed.push(this.#open);
     const newest: Segment[] = [];
@@ -209,7 +246,7 @@ export class LiveStream {
   /** Ends the stream by completing the open segment and the playlist. */
   end(): void {
     if (this.#ended) return;
-    this.freeze(false);
+    this.#thaw();
     this.#ended = true;
     if (this.#open !== null) this.#completeSegment();
     if (this.#options.persistent) this.#firstListed = 0;
@@ -225,6 +262,7 @@ export class LiveStream {
   hide({ movedAway = false } = {}): void {
     this.#hidden = true;
     this.#movedAway = movedAway;
+    this.#freezing?.(false);
     if (movedAway) this.#ended = true;
     this.#waiters.wake();
   }

@@ -187,10 +187,37 @@ describe('a stream that moves', () => {
     expect([next, ...numbers].filter((value) => !Number.isInteger(value))).toEqual([]);
   });
 
-  test('stays for the moment between two segments with low latency, because players know the next one', async () => {
-    expect(() => new Side('a').parts(12).stream.progress()).toThrow('between two segments');
+  test('shows the first part of the next segment first with low latency, because players know that segment', async () => {
+    const a = new Side('a').parts(12);
+    const frozen = a.stream.freeze(true);
+    a.parts(3);
+    await frozen;
+    const b = new Side('b', { former: await fetchFrom(a) });
+    expect(b.names).toEqual([0, 1, 2].map(segmentOf));
+    expect(b.text(segmentOf(2))).toBe('<a 2.0>');
     const whole = { lowLatency: false };
     expect((await move(new Side('a', whole).parts(12), 'b', whole)).names).toEqual([0, 1].map(segmentOf));
+  });
+
+  test('stays between two segments with low latency if the next part is late', async () => {
+    const clock = new ManualClock();
+    const { stream } = new Side('a', { clock }).parts(12);
+    expect(stream.progress()).toMatchObject({ next: 2 });
+    const frozen = stream.freeze(true);
+    clock.advance(400);
+    await frozen;
+    expect(() => stream.progress()).toThrow('between two segments');
+  });
+
+  test('goes on between two segments if the move is given up or the stream ends before the next part', async () => {
+    for (const giveUp of [(a: Side) => a.stream.freeze(false), (a: Side) => a.stream.hide()]) {
+      const a = new Side('a').parts(12);
+      const frozen = a.stream.freeze(true);
+      await giveUp(a);
+      await frozen;
+      a.parts(2);
+      expect(a.stream.progress()?.segments.at(-1)?.parts).toHaveLength(2);
+    }
   });
 
   test('begins anew if nobody can have seen it', () => {

@@ -23,6 +23,7 @@ function start({
   protocol = 3,
   isBusy = false,
   isReleased = true,
+  frozenMs = 0,
 } = {}) {
   const clock = new ManualClock();
   /** When the room was frozen. */
@@ -32,6 +33,8 @@ function start({
   const late: Carry[] = [];
   /** What became of the room's webhooks. */
   const told: string[] = [];
+  /** How long the taker may take to answer an offer. */
+  const timeouts: number[] = [];
   const fence = new Fence(silentLog);
   const fenced = new Set<string>();
   fence.watcher = { changed: () => undefined, isFenced: (roomId) => fenced.has(roomId) };
@@ -42,7 +45,12 @@ function start({
     members: () => ['b'],
     speaks: (_node: string, version: number) => version <= protocol,
     releaseOf: () => '1.2.3',
-    call: async (_node: string, { type, snapshot = '' }: { type: string; snapshot?: string }) => {
+    call: async (
+      _node: string,
+      { type, snapshot = '' }: { type: string; snapshot?: string },
+      { timeoutMs }: { timeoutMs: number },
+    ) => {
+      if (type === 'offerRoom') timeouts.push(timeoutMs);
       if (type === 'offerRoom')
         told.push(`offer ${(JSON.parse(snapshot) as RoomSnapshot).webhooks?.waiting.length ?? 0}`);
       if (type === 'offerRoom') return offerAnswer;
@@ -68,7 +76,7 @@ function start({
           throw new Error('the room does not answer');
         }
         freezes.push(clock.now());
-        const stays = await carry.offer({ ...SNAPSHOT, components });
+        const stays = await carry.offer({ ...SNAPSHOT, components }, frozenMs);
         if (stays !== null) return stays;
         const taken = carry.given();
         given.push(taken);
@@ -106,7 +114,7 @@ function start({
     clock,
   });
 
-  return { clock, departures, fence, fenced, freezes, given, late, told, avoided: () => [...avoided] };
+  return { clock, departures, fence, fenced, freezes, given, late, told, timeouts, avoided: () => [...avoided] };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -118,6 +126,12 @@ test('freezes a room that is refused again and again after longer and longer pau
   await clock.advanceAsync(31_000, turn);
   await order;
   expect(freezes).toEqual([0, 1_000, 3_000, 7_000, 15_000, 23_000]);
+});
+
+test('makes the clients of a room wait no longer if the room has taken its time to freeze', async () => {
+  const { departures, timeouts } = start({ frozenMs: 300 });
+  await departures.move('kitchen');
+  expect(timeouts).toEqual([400]);
 });
 
 test('keeps a room that a standby may take over from the time of its offer on', async () => {
@@ -165,7 +179,7 @@ describe('the webhooks of a room that moves while its receiver is slow', () => {
   test('are not held by a room that freezes after its move has been given up', async () => {
     const { departures, late, told } = start({ hasReceiver: true, isBusy: true });
     expect(await departures.move('kitchen')).toBe('Error: the room does not answer');
-    expect(await late[0]?.offer({ ...SNAPSHOT, components: [] })).toBe('it was busy for too long');
+    expect(await late[0]?.offer({ ...SNAPSHOT, components: [] }, 0)).toBe('it was busy for too long');
     expect(told).toEqual(['resume', 'keepRoom']);
   });
 

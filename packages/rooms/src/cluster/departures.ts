@@ -15,7 +15,7 @@ import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } fr
 const MOVES = 2;
 const STREAMS_MOVE = 3;
 const WEBHOOKS_MOVE = 3;
-/** How long a room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
+/** How long a frozen room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
 const TAKE_PAUSE_MS = 200;
@@ -280,7 +280,7 @@ export class Departures {
     };
     const room = { createdAt: own.createdAt, epoch: (own.epoch ?? 0) + 1 };
     const carry: Carry = {
-      offer: (snapshot) => this.#offer(departure, { reservation, ...room, snapshot }),
+      offer: (snapshot, frozenMs) => this.#offer(departure, { reservation, ...room, snapshot }, frozenMs),
       given: () => {
         // This process may have been stopped since, and a standby may have won meanwhile.
         if (this.#isCutOff(roomId) || !departure.side.on('accepted')) return undefined;
@@ -331,6 +331,7 @@ export class Departures {
   async #offer(
     departure: Departure,
     { snapshot: state, ...room }: { reservation: string; createdAt: number; epoch: number; snapshot: RoomSnapshot },
+    frozenMs: number,
   ): Promise<string | null> {
     const { port, webhooks, points } = this.#options;
     // A busy room freezes after its move has been given up: nobody would let its webhooks go on.
@@ -349,9 +350,10 @@ export class Departures {
     const text = JSON.stringify(snapshot);
     if (text.length > MAX_SNAPSHOT) return `its state has more than ${MAX_SNAPSHOT} characters`;
     const offer = { type: 'offerRoom', node: port.self, move, ...room, snapshot: text } as const;
+    const timeoutMs = Math.max(0, OFFER_TIMEOUT_MS - frozenMs);
     const [answer, isSettled] = await Promise.all([
-      port.call(node, offer, { timeoutMs: OFFER_TIMEOUT_MS }).catch(() => ({ refused: `${node} does not answer` })),
-      this.#isSettled(roomId, departure.backlog === undefined),
+      port.call(node, offer, { timeoutMs }).catch(() => ({ refused: `${node} does not answer` })),
+      this.#isSettled(roomId, departure.backlog === undefined, timeoutMs),
     ]);
     if ('refused' in answer) {
       this.#refusedAt.set(node, this.#options.clock.now());
@@ -361,7 +363,7 @@ export class Departures {
     return isSettled ? null : NOT_SETTLED;
   }
 
-  #isSettled(roomId: string, withWebhooks: boolean): Promise<boolean> {
+  #isSettled(roomId: string, withWebhooks: boolean, timeoutMs = OFFER_TIMEOUT_MS): Promise<boolean> {
     const { settled, webhooks, clock } = this.#options;
     const received = withWebhooks ? webhooks.settled(roomId) : undefined;
     const all = Promise.all([settled(roomId), received]).then(([isSettled]) => isSettled);
@@ -370,7 +372,7 @@ export class Departures {
       return inTime(tried, { timeoutMs: URGENT_WAIT_MS, late: () => true, clock });
     }
 
-    return inTime(all, { timeoutMs: OFFER_TIMEOUT_MS, late: () => false, clock });
+    return inTime(all, { timeoutMs, late: () => false, clock });
   }
 
   /** Leaves the room's webhooks to its taker, which waits for the one that is being sent. */

@@ -172,14 +172,15 @@ export function resumeComponents(
 }
 
 /** Tells the components that a move of their room begins or is given up. A fault of one must not end the room. */
-export function freezeComponents(machine: RoomMachine, frozen: boolean, log: Log): void {
-  for (const { id, running } of machine.components.all()) {
+export async function freezeComponents(machine: RoomMachine, frozen: boolean, log: Log): Promise<void> {
+  const each = machine.components.all().map(async ({ id, running }) => {
     try {
-      running.freeze?.(frozen);
+      await running.freeze?.(frozen);
     } catch (error) {
       log.error('component.freeze_failed', { componentId: id, error });
     }
-  }
+  });
+  await Promise.all(each);
 }
 
 /** Calls `act` with the component, or refuses when it does not exist. */

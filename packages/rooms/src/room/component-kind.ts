@@ -125,8 +125,11 @@ export interface Component {
   subscribe?(origins: readonly string[]): void;
   /** Returns the state that operators see: plain data, without passwords and keys. Must not change anything. */
   inspect?(): unknown;
-  /** True: a move begins, and nothing more may become visible until it is given up, or `close` follows. */
-  freeze?(frozen: boolean): void;
+  /**
+   * True: a move begins, and nothing more may become visible until it is given up, or `close` follows. Resolves when
+   * that holds, within 400 ms: the room's clients wait meanwhile.
+   */
+  freeze?(frozen: boolean): void | Promise<void>;
   /** Returns what another node needs to continue. Must not change anything. Absent: the room cannot move. */
   progress?(): ComponentProgress;
   /** Pauses or resumes a recording. Returns false if it had too many pauses already. */

@@ -243,20 +243,26 @@ function relaying({ isFenced }: Pick<RoomActorOptions, 'isFenced'>, handlers: Ha
 /** Gives the room to another node. Returns why it stays, or null. */
 async function move(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
   const { machine, context } = state;
-  freezeComponents(machine, true, context.log);
+  const { clock } = options;
+  const since = clock.now();
+  await freezeComponents(machine, true, context.log);
   try {
-    return await give(state, carry, options);
+    return await give(state, carry, { ...options, frozenMs: clock.now() - since });
   } finally {
-    if (state.relay === undefined) freezeComponents(machine, false, context.log);
+    if (state.relay === undefined) await freezeComponents(machine, false, context.log);
   }
 }
 
-async function give(state: RoomState, carry: Carry, options: RoomActorOptions): Promise<string | null> {
+async function give(
+  state: RoomState,
+  carry: Carry,
+  options: RoomActorOptions & { frozenMs: number },
+): Promise<string | null> {
   const { machine, guests, context } = state;
   if (carry.isTaken !== true) {
     const snapshot = machine.snapshot();
     if (typeof snapshot === 'string') return snapshot;
-    const refusal = await carry.offer({ ...snapshot, invitations: guests.counted });
+    const refusal = await carry.offer({ ...snapshot, invitations: guests.counted }, options.frozenMs);
     if (refusal !== null) return refusal;
   }
   // The actor was stopped in the meantime.

@@ -127,8 +127,11 @@ export type LateData = Pick<MediaRoomEvent & { type: 'dataMessage' }, 'peerId' |
 export interface Carry {
   /** The other node owns the room already, in whatever state: it has taken it over as its standby. */
   readonly isTaken?: boolean;
-  /** Offers the room. Resolves with why it stays here, or null when another node can run it. */
-  offer(snapshot: RoomSnapshot): Promise<string | null>;
+  /**
+   * Offers the room, whose requests have waited for `frozenMs` already. Resolves with why it stays here, or null when
+   * another node can run it.
+   */
+  offer(snapshot: RoomSnapshot, frozenMs: number): Promise<string | null>;
   /**
    * Decides the move: from now on the room must not run here. Resolves when it runs at the new owner, or with undefined
    * when nobody here can know whether it does; rejects when it is lost. Undefined: the move has been given up, and the

@@ -305,6 +305,7 @@ function openRooms(parts: RoomParts): {
     createdAt: (roomId) => host.createdAt(roomId),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
+    passesOn: (roomId) => host.relayRef(roomId) !== undefined,
     fetch: (file) => reached.fetchStream?.(file) ?? Promise.reject(new Error('this node reaches no other')),
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     processes,

@@ -10,7 +10,7 @@ import { silentLog } from '@bloom/log';
 import type { ComponentProgress } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
 import { Processes } from '@bloom/processes';
-import { until } from '@bloom/time/testing';
+import { ManualClock, until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import type { HlsComponent } from './hls-component.js';
 import { HlsService, type HlsServiceOptions } from './hls-service.js';
@@ -371,6 +371,19 @@ test('reports a recording as complete when its process was killed', async () => 
   stopTidying();
   expect(stage.ended).toEqual(['kitchen']);
   expect(await readFile(playlist, 'utf8')).toBe('#EXTM3U\n#EXT-X-ENDLIST\n');
+});
+
+test('says that a stream has moved for as long as its room may not have arrived', async () => {
+  const clock = new ManualClock();
+  let passesOn = true;
+  const stage = await stageWith({ nativeInstalled: () => true, clock, passesOn: () => passesOn });
+  await stage.start();
+  await stage.component.freeze(true);
+  await stage.component.close();
+  clock.advance(60_000);
+  await expect(stage.file('main.m3u8')).rejects.toMatchObject({ code: 'MOVED' });
+  passesOn = false;
+  await expect(stage.file('main.m3u8')).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });
 
 test('frees the place of a stream only once nothing is left in it', async () => {

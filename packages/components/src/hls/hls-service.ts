@@ -13,7 +13,7 @@ import {
   RoomError,
 } from '@bloom/rooms';
 import type { Processes } from '@bloom/processes';
-import { systemClock, Timer } from '@bloom/time';
+import { type Clock, systemClock, Timer } from '@bloom/time';
 import { anyCodecProperty, videoCodecsOf } from '../any-codec.js';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
@@ -46,6 +46,8 @@ export interface HlsServiceOptions {
   hold(roomId: string): () => void;
   /** Reads a file of a stream on another node. Without it, rooms with streams do not move here. */
   fetch?: FetchStreamFile;
+  /** Returns true while a room that has moved away from here may not have arrived yet. */
+  passesOn?(roomId: string): boolean;
   /** Called with the number of pictures left out by compositors. */
   onPicturesLeftOut?(pictures: number): void;
   log: Log;
@@ -56,6 +58,7 @@ export interface HlsServiceOptions {
   nativeInstalled?: () => boolean;
   /** A compositor that sends nothing for this many ms is killed. */
   hangMs?: number;
+  clock?: Clock;
 }
 
 export interface LocateRequest {
@@ -108,6 +111,7 @@ const isRecording = ({ persistent, directory }: Output): boolean => persistent &
 /** This node's HLS streams: at most one per room, from the start of the component to the end of the room. */
 export class HlsService {
   readonly #options: HlsServiceOptions;
+  readonly #clock: Clock;
   readonly kind: ComponentKind;
   readonly #outputs = new Map<string, Output>();
   /** When rooms moved away, by `now`. */
@@ -117,6 +121,7 @@ export class HlsService {
 
   constructor(options: HlsServiceOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
     this.kind = {
       type: 'hls',
       missingPackage: () => ((options.nativeInstalled ?? nativeInstalled)() ? undefined : 'node-av'),
@@ -204,13 +209,13 @@ export class HlsService {
    */
   tidy(): () => void {
     const { resourcesPath, endRecording, log } = this.#options;
-    const timer = new Timer();
+    const timer = new Timer(this.#clock);
     let ended = false;
     const tidy = async (): Promise<void> => {
       const isLive = (path: string): boolean => this.#uses(path);
       const onFailure = (name: string, error: unknown): void =>
         log.warn('hls.tidy_failed', { roomId: name.split('~')[0], error });
-      const found = await tidyLeftovers({ resourcesPath, isLive, now: systemClock.wall(), onFailure });
+      const found = await tidyLeftovers({ resourcesPath, isLive, now: this.#clock.wall(), onFailure });
       const { removed, ended: finished } = found;
       if (removed.length > 0 || finished.length > 0) log.info('hls.tidied', { removed, ended: finished });
       for (const id of finished) endRecording(id);
@@ -247,7 +252,7 @@ export class HlsService {
     const former = this.#outputs.get(roomId);
     this.#movedAt.delete(roomId);
     // Uploaded files share the bucket with other streams of the same room id.
-    const track = destination === null ? 'main' : `main-${systemClock.wall().toString(36)}`;
+    const track = destination === null ? 'main' : `main-${this.#clock.wall().toString(36)}`;
     const names = new StreamNames(moved?.progress.track ?? track);
     const directory = new StreamDirectory({
       path: persistent ? join(resourcesPath, 'recordings', roomId) : temporaryPath(resourcesPath, roomId),
@@ -274,7 +279,7 @@ export class HlsService {
       files: directory,
       names,
       ...(moved === undefined ? {} : { former: moved }),
-      clock: systemClock,
+      clock: this.#clock,
     });
     const component = new HlsComponent({
       host,
@@ -303,7 +308,7 @@ export class HlsService {
     const { fetch, log } = this.#options;
     const progress = former?.progress.stream;
     if (former === undefined || progress === undefined) return undefined;
-    const since = systemClock.now();
+    const since = this.#clock.now();
     try {
       if (fetch === undefined) throw new Error('this node reaches no other');
       const found = await fetchFormer(progress, {
@@ -311,7 +316,7 @@ export class HlsService {
         fetch: (fileName, maxBytes, signal) => fetch({ node: former.node, roomId, fileName, maxBytes, signal }),
       });
       const bytes = found.segments.reduce((sum, { length }) => sum + length, 0);
-      const ms = Math.round(systemClock.now() - since);
+      const ms = Math.round(this.#clock.now() - since);
       log.info('hls.fetched', { roomId, node: former.node, segments: found.segments.length, bytes, ms });
       return found;
     } catch (error) {
@@ -322,8 +327,8 @@ export class HlsService {
 
   /** Removes a stream that goes on at another node. */
   #movedAway(roomId: string, output: Output): void {
-    const now = systemClock.now();
-    for (const [id, at] of this.#movedAt) if (now - at > MOVED_MS) this.#movedAt.delete(id);
+    const now = this.#clock.now();
+    for (const id of this.#movedAt.keys()) if (!this.#hasJustMoved(id)) this.#movedAt.delete(id);
     this.#movedAt.set(roomId, now);
     // The component is being closed.
     queueMicrotask(() => {
@@ -332,7 +337,11 @@ export class HlsService {
   }
 
   #hasJustMoved(roomId: string): boolean {
-    return systemClock.now() - (this.#movedAt.get(roomId) ?? Number.NEGATIVE_INFINITY) <= MOVED_MS;
+    const at = this.#movedAt.get(roomId);
+    if (at === undefined) return false;
+
+    // A taker that is cut off has not said yet that it runs the room.
+    return this.#clock.now() - at <= MOVED_MS || this.#options.passesOn?.(roomId) === true;
   }
 
   /**

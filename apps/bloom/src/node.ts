@@ -1,5 +1,5 @@
 import { openActorSystem, type ActorSystem } from '@bloom/actors';
-import { type FetchStreamFile, HlsService, type RecordingService } from '@bloom/components';
+import { HlsService, type RecordingService } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import type { Names } from '@bloom/discovery';
 import { type LocalRecordings, offerFiles } from '@bloom/files';
@@ -27,7 +27,7 @@ import { pageFiles } from './page.js';
 import { collectQuality, countMeasure } from './quality.js';
 import type { ClusterError } from './own-name.js';
 import { rawRecordings } from './raw-recordings.js';
-import { liveStreams, localRecordings, servedFiles } from './served-files.js';
+import { liveStreams, localRecordings, type ServedFiles, servedFiles } from './served-files.js';
 import { VERSION } from './welcome.js';
 import { warmUpRooms } from './warm-up.js';
 
@@ -136,8 +136,8 @@ async function openGround(options: NodeOptions, closing: Closing): Promise<Groun
 interface Reached {
   cluster?: Cluster;
   inspection?: Inspection | undefined;
-  /** undefined until this node can serve, and without a cluster. */
-  fetchStream?: FetchStreamFile | undefined;
+  /** undefined until this node can serve. */
+  files?: ServedFiles;
 }
 
 interface ReachParts {
@@ -219,7 +219,7 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   await reachOthers(reached, { options, closing, ground, host, own, health, serverSocket });
 
   const files = servedFiles({ system, log, own, cluster: cluster() });
-  reached.fetchStream = files.fetchStream;
+  reached.files = files;
   closing.onClose('files', () => files.close());
   const { secretKeyBase } = settings.http;
   const checks = new PathChecks({ media: engine, secretKeyBase });
@@ -305,8 +305,9 @@ function openRooms(parts: RoomParts): {
     createdAt: (roomId) => host.createdAt(roomId),
     notify: (notification) => bus.publish(notification),
     hold: (roomId) => webhooks.hold(roomId),
+    fetch: (file) => reached.files?.fetchStream?.(file) ?? Promise.reject(new Error('this node reaches no other')),
+    taken: async (node, report) => reached.files?.streamTaken?.(node, report),
     passesOn: (roomId) => host.relayRef(roomId) !== undefined,
-    fetch: (file) => reached.fetchStream?.(file) ?? Promise.reject(new Error('this node reaches no other')),
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     processes,
     log,

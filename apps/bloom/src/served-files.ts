@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { ActorSystem } from '@bloom/actors';
-import { type FetchStreamFile, HlsError, type HlsService } from '@bloom/components';
+import { type FetchStreamFile, HlsError, type HlsService, type HlsServiceOptions } from '@bloom/components';
 import type { Settings } from '@bloom/config';
 import {
   BytesFile,
@@ -23,6 +23,7 @@ export interface ServedFiles {
   rawRecordings: RawRecordingStore;
   /** undefined without a cluster. */
   fetchStream?: FetchStreamFile;
+  streamTaken?: NonNullable<HlsServiceOptions['taken']>;
   close(): void;
 }
 
@@ -60,8 +61,9 @@ export function servedFiles({ system, log, own, cluster }: ServedFilesOptions): 
 /** Adapts the streams of this node to the HTTP API. */
 export function liveStreams(hls: HlsService): LiveStreams {
   return {
-    open: async ({ roomId, fileName, blocking, signal }) => {
-      const located = await hls.locate({ roomId, fileName, waitFor: blocking, signal }).catch((error: unknown) => {
+    taken: (report) => hls.filesTaken(report),
+    open: async ({ roomId, fileName, blocking: waitFor, stored = false, signal }) => {
+      const located = await hls.locate({ roomId, fileName, waitFor, stored, signal }).catch((error: unknown) => {
         if (!(error instanceof HlsError)) throw error;
         // Players ask again after 503, and find the node to which the stream has moved.
         if (error.code === 'MOVED') throw new MediaFileError('OWNER_UNREACHABLE', error.message);

@@ -3,13 +3,9 @@ export { ComponentError, type ComponentErrorCode } from './errors.js';
 export { fileKind, type FileKindOptions } from './file/file-kind.js';
 export { HlsError, type HlsErrorCode } from './hls/errors.js';
 export { type MixedRecording, mixRecording, type MixRecordingOptions } from './mix/mix-recording.js';
-export {
-  type FetchStreamFile,
-  HlsService,
-  type HlsServiceOptions,
-  type LocateRequest,
-  type Located,
-} from './hls/hls-service.js';
+export type { StreamTaken } from './hls/handover.js';
+export type { FetchStreamFile, HlsServiceOptions, LocateRequest, Located, TakenStream } from './hls/hls-options.js';
+export { HlsService } from './hls/hls-service.js';
 export { makeFolder } from './make-folder.js';
 export type { S3Credentials } from './s3/object-store.js';
 export { PART_NAME } from './recording/parts.js';

@@ -116,6 +116,21 @@ describe('the stream of a room on another node', () => {
     expect(stream.closed).toEqual(['index.m3u8', 'empty.m4s', 'big.m4s', 'big.m4s']);
   });
 
+  test('is read from the disk of its node by the next one, which then says that it has it', async () => {
+    const { stream } = cluster.node('b');
+    stream.files.set('main.m3u8', Buffer.from('#EXTM3U\n')).set('part', Buffer.from('x'));
+    const file = { kind: 'stream', roomId: 'room', fileName: 'main.m3u8' } as const;
+    await cluster.remote.fetch('b', file, { maxBytes: 10, signal });
+    expect(stream.stored).toEqual([]);
+    const bytes = await cluster.remote.fetch('b', { ...file, stored: true }, { maxBytes: 10, signal });
+    expect([bytes.toString(), stream.stored]).toEqual(['#EXTM3U\n', ['main.m3u8']]);
+    const report = { roomId: 'room', track: 'main', how: 'copied' } as const;
+    await cluster.remote.streamTaken('b', report);
+    expect(stream.reports).toEqual([report]);
+    cluster.members.delete('b');
+    await expect(cluster.remote.streamTaken('b', report)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  });
+
   test.each(['a', 'b'])(
     'is read from its next node as soon as that is known, if it has just left node %s',
     async (old) => {

@@ -1,6 +1,6 @@
 import type { ActorSystem, RemoteActors } from '@bloom/actors';
 import type { Log } from '@bloom/log';
-import type { LiveStreams } from './stores.js';
+import type { LiveStreams, TakenFiles } from './stores.js';
 import type { LocalRecordings } from './local-recordings.js';
 import type { RecordingStore } from './stores.js';
 import { ClusterRecordings } from './cluster-recordings.js';
@@ -43,8 +43,12 @@ export interface ClusterFiles {
     roomId: string;
     fileName: string;
     maxBytes: number;
+    /** The file on the disk, also after the room has left that node. */
+    stored?: boolean;
     signal: AbortSignal;
   }): Promise<Buffer>;
+  /** Tells a node that a stream has left how this one has got its files. @throws MediaFileError `OWNER_UNREACHABLE` */
+  streamTaken(node: string, report: TakenFiles): Promise<void>;
   /** Stops watching the members. */
   close(): void;
 }
@@ -92,8 +96,12 @@ export function clusterFiles(options: ClusterFilesOptions): ClusterFiles {
     }),
     recordings: all,
     rawRecordings: new ClusterRawRecordings({ local: own.rawRecordings, remote: files, lostNodes }),
-    fetchStream: ({ node, roomId, fileName, ...limits }) =>
-      files.fetch(node, { kind: 'stream', roomId, fileName }, limits),
+    fetchStream: ({ node, roomId, fileName, stored, ...limits }) => {
+      const file = { kind: 'stream', roomId, fileName } as const;
+
+      return files.fetch(node, stored === true ? { ...file, stored } : file, limits);
+    },
+    streamTaken: (node, report) => files.streamTaken(node, report),
     close: () => unsubscribe?.(),
   };
 }

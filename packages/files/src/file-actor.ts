@@ -85,9 +85,9 @@ export function fileBehaviour({
   const openLocally = (address: FileAddress | RawAddress, signal: AbortSignal): Promise<ServedFile> => {
     if (address.kind === 'raw') return rawRecordings.open(address);
     if (address.kind === 'recording') return recordings.open(address.id, address.fileName);
-    const { roomId, fileName, blocking } = address;
+    const { roomId, fileName, blocking, stored = false } = address;
 
-    return streams.open({ roomId, fileName, blocking, signal });
+    return streams.open({ roomId, fileName, blocking, stored, signal });
   };
 
   const read = async (state: State, { request, start, length }: ReadMessage, now: () => number) => {
@@ -220,6 +220,11 @@ export function fileBehaviour({
             MediaFileError,
           ),
         ),
+      streamTaken: (_state, { roomId, track, how }) => {
+        streams.taken?.({ roomId, track, how });
+
+        return { ok: true, value: null };
+      },
       sweep: (state, _message, context) => {
         const before = context.now() - IDLE_MS;
         for (const [request, entry] of state) {

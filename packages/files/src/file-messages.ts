@@ -21,10 +21,10 @@ import {
 import type { MediaFileErrorCode } from './errors.js';
 import { MAX_LATER, MAX_RAW_LISTED, MIX_LAYOUTS, MIX_STATES, RAW_STATES } from './raw-recordings.js';
 import type { RawFile, RawList, RawMix, RawMixOrder, RawPlace, RawQuery, RawRecording } from './raw-recordings.js';
-import type { BlockingPosition } from './stores.js';
+import { type BlockingPosition, TAKEN_HOW, type TakenFiles } from './stores.js';
 
 export type FileAddress =
-  | { kind: 'stream'; roomId: string; fileName: string; blocking?: BlockingPosition }
+  | { kind: 'stream'; roomId: string; fileName: string; blocking?: BlockingPosition; stored?: boolean }
   | { kind: 'recording'; id: string; fileName: string };
 
 /** A file of a recording of tracks. */
@@ -64,6 +64,8 @@ export type FilesProtocol = {
   /** Reports that a new recording with that id has begun on the sender. */
   began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
+  /** Reports that the sender has got the stored files of a stream whose room has moved to it. */
+  streamTaken: (message: TakenFiles) => FileOutcome<null>;
   /** Returns recordings of tracks, newest first. */
   listRaw: (message: RawQuery) => FileOutcome<RawList>;
   /** Opens a file of a recording of tracks, as `open` does. */
@@ -106,7 +108,7 @@ const position = object({ segment: count, part: optional(count) } satisfies Reco
   unknown
 >) as Shape<BlockingPosition>;
 const address: Shape<FileAddress> = tagged('kind', {
-  stream: { roomId: text(), fileName: text(), blocking: optional(position) },
+  stream: { roomId: text(), fileName: text(), blocking: optional(position), stored: optional(flag) },
   recording: { id: text(), fileName: text() },
 });
 
@@ -167,6 +169,7 @@ export const FILES_SHAPES: Shapes<FilesProtocol> = {
   ),
   began: takes({ id: text() }),
   remove: takes({ id: text() }, fileOutcome(constant(null))),
+  streamTaken: takes({ roomId: text(), track: text(), how: oneOf(TAKEN_HOW) }, fileOutcome(constant(null))),
   listRaw: takes(
     { limit: count, roomId: optional(text()), after: optional(object(place)) },
     fileOutcome(object({ recordings: list(rawRecording, MAX_RAW_LISTED), isWhole: flag })),

@@ -22,4 +22,4 @@ export {
   type ByteRange,
   type ServedFile,
 } from './served-file.js';
-export type { BlockingPosition, LiveStreams, RecordingStore, StreamRequest } from './stores.js';
+export type { BlockingPosition, LiveStreams, RecordingStore, StreamRequest, TakenFiles } from './stores.js';

@@ -14,6 +14,7 @@ import {
   type RecordingStart,
 } from './file-messages.js';
 
+import type { TakenFiles } from './stores.js';
 import type { RawList, RawMix, RawMixOrder, RawPlace, RawQuery } from './raw-recordings.js';
 
 /** Access to the file actors of other nodes. */
@@ -149,6 +150,14 @@ export class RemoteFiles {
       signal.removeEventListener('abort', close);
       close();
     }
+  }
+
+  /**
+   * Tells the node that a stream has left how this one has got its files.
+   * @throws MediaFileError `OWNER_UNREACHABLE`
+   */
+  async streamTaken(node: string, report: TakenFiles): Promise<void> {
+    await this.#ask(node, { type: 'streamTaken', ...report }, { what: `Room ${report.roomId}` });
   }
 
   /** Asks every member when its recording with that id started; `silent` lists those that did not answer. */

@@ -14,6 +14,8 @@ export interface StreamRequest {
   fileName: string;
   /** Streams without low latency ignore a segment on its own, and reject one with a part. */
   blocking: BlockingPosition | undefined;
+  /** The file on the disk, also after the room has left the node: for the next one. */
+  stored?: boolean;
   /** Aborted when the client disconnects. */
   signal: AbortSignal;
 }
@@ -25,6 +27,18 @@ export interface LiveStreams {
    *   without a cause for the stream of a room that has just left this node
    */
   open(request: StreamRequest): Promise<ServedFile>;
+  /** Called when another node has got the stored files of a stream whose room has left this one. */
+  taken?(report: TakenFiles): void;
+}
+
+/** How another node has got the stored files of a stream: all, those on a disk that both use, or the newest only. */
+export const TAKEN_HOW = ['copied', 'shared', 'incomplete'] as const;
+
+export interface TakenFiles {
+  roomId: string;
+  /** Part of the names of the files. */
+  track: string;
+  how: (typeof TAKEN_HOW)[number];
 }
 
 /** Playable recordings: persistent HLS output of rooms that have ended. */

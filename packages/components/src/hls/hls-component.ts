@@ -13,8 +13,6 @@ export interface HlsComponentOptions {
   hangMs?: number;
   /** Properties returned by the API until the stream is playable. */
   properties: Readonly<Record<string, unknown>>;
-  /** False: the room of this component stays on its node. */
-  canMove: boolean;
   /** Called once, when no more parts will come and players are no longer served. */
   onClosing(how: { movedAway: boolean }): void;
   /** Called with the number of pictures the compositor has left out since the last call. */
@@ -42,17 +40,10 @@ export class HlsComponent implements Component {
   /** A move of the room has begun. */
   #frozen = false;
   #closing: Promise<void> | undefined;
-  readonly progress?: () => ComponentProgress;
 
   constructor(options: HlsComponentOptions) {
     this.#options = options;
-    const { canMove, stream, host } = options;
-    if (canMove) {
-      this.progress = () => {
-        const progress = stream.progress();
-        return progress === undefined ? {} : { stream: progress, playable: this.#playable };
-      };
-    }
+    const { host } = options;
     // Nobody is told again.
     const { stream: former, playable = former !== undefined } = host.resumed?.progress ?? {};
     this.#playable = playable;
@@ -110,9 +101,15 @@ export class HlsComponent implements Component {
   }
 
   async freeze(frozen: boolean): Promise<void> {
-    if (this.#closing !== undefined || !this.#options.canMove) return;
+    if (this.#closing !== undefined) return;
     this.#frozen = frozen;
     await this.#options.stream.freeze(frozen);
+  }
+
+  progress(): ComponentProgress {
+    const stream = this.#options.stream.progress();
+
+    return stream === undefined ? {} : { stream, playable: this.#playable };
   }
 
   /** Fails the component; the room continues without it. */

@@ -13,7 +13,8 @@ import { Processes } from '@bloom/processes';
 import { ManualClock, until } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import type { HlsComponent } from './hls-component.js';
-import { HlsService, type HlsServiceOptions } from './hls-service.js';
+import type { HlsServiceOptions } from './hls-options.js';
+import { HlsService } from './hls-service.js';
 
 const engineEntry = new URL('../../dist/hls/engine/engine-main.js', import.meta.url);
 const composes = ((): boolean => {

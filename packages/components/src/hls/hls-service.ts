@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Log } from '@bloom/log';
 import {
   COMPONENT_SCHEMAS,
   type ComponentHost,
@@ -12,74 +11,22 @@ import {
   roomFile,
   RoomError,
 } from '@bloom/rooms';
-import type { Processes } from '@bloom/processes';
 import { type Clock, systemClock, Timer } from '@bloom/time';
 import { anyCodecProperty, videoCodecsOf } from '../any-codec.js';
 import { nativeInstalled } from '../av/native.js';
 import type { S3Target } from '../s3/object-store.js';
 import { keyOf, Uploader } from '../s3/upload-files.js';
 import { fileNotFound, movedAway } from './errors.js';
-import { fetchFormer } from './former-stream.js';
+import { fetchFormer, type FormerStream } from './former-stream.js';
+import { Handover } from './handover.js';
 import { HlsComponent } from './hls-component.js';
+import type { HlsServiceOptions, Located, LocateRequest, TakenStream } from './hls-options.js';
 import { tidyLeftovers } from './leftovers.js';
-import { type FormerStream, LiveStream, type WaitPosition } from './live-stream.js';
+import { LiveStream } from './live-stream.js';
 import { StreamNames } from './names.js';
+import { PLAYLIST_END } from './playlist.js';
 import { StreamDirectory } from './stream-directory.js';
-
-export interface HlsServiceOptions {
-  /**
-   * Root of all files. A stream lives in a directory of its own in `temporary_hls`, or in `recordings/<roomId>` if it
-   * is kept.
-   */
-  resourcesPath: string;
-  /** `JF_S3_ENDPOINT`; null = AWS. */
-  s3Endpoint: string | null;
-  /** Makes way for a new recording with that id by moving an older one to another id. */
-  beginRecording(id: string): Promise<void>;
-  /** Called when a recording is complete: its room has ended, or the process recording it was killed. */
-  endRecording(id: string): void;
-  /** Returns when a running room was created, in Unix milliseconds; kept with its recording. */
-  createdAt?(roomId: string): number | undefined;
-  /** Called when an upload has finished, after its room has ended. */
-  notify(notification: { type: 'hlsUploaded' | 'hlsUploadCrashed'; roomId: string }): void;
-  /** Keeps the room's webhook for `notify` until the returned function is called. */
-  hold(roomId: string): () => void;
-  /** Reads a file of a stream on another node. Without it, rooms with streams do not move here. */
-  fetch?: FetchStreamFile;
-  /** Returns true while a room that has moved away from here may not have arrived yet. */
-  passesOn?(roomId: string): boolean;
-  /** Called with the number of pictures left out by compositors. */
-  onPicturesLeftOut?(pictures: number): void;
-  log: Log;
-  processes: Processes;
-  /** Built entry of the compositor; defaults to the one beside this file. */
-  engineEntry?: URL;
-  /** Returns whether the native library is installed; by default whether Node.js can resolve it. */
-  nativeInstalled?: () => boolean;
-  /** A compositor that sends nothing for this many ms is killed. */
-  hangMs?: number;
-  clock?: Clock;
-}
-
-export interface LocateRequest {
-  roomId: string;
-  /** Must stay within the directory. */
-  fileName: string;
-  waitFor: WaitPosition | undefined;
-  signal: AbortSignal;
-}
-
-/** Fetches a file of a stream from another node. Rejects when it is longer, or does not exist. */
-export type FetchStreamFile = (file: {
-  node: string;
-  roomId: string;
-  fileName: string;
-  maxBytes: number;
-  signal: AbortSignal;
-}) => Promise<Buffer>;
-
-/** Location of a file. */
-export type Located = { bytes: Buffer } | { directory: string };
+import { takeFiles } from './take-files.js';
 
 /** Time limit for uploading one file. */
 const PUT_TIMEOUT_MS = 10_000;
@@ -89,8 +36,11 @@ const TIDY_AGAIN_MS = 20_000;
 const FETCH_MS = 500;
 /** How long other nodes may still ask this one for the stream of a room that has moved away. */
 const MOVED_MS = 10_000;
+/** How long a closing node still copies the files of streams that have moved to it. */
+const CLOSING_COPY_MS = 60_000;
 
 interface Output {
+  names: StreamNames;
   stream: LiveStream;
   directory: StreamDirectory;
   component: HlsComponent;
@@ -100,9 +50,24 @@ interface Output {
   served: boolean;
   /** Set once the room has ended; resolves when its files have been uploaded or given up on. */
   finalised?: Promise<void>;
+  /** The room has moved away. */
+  hasMoved: boolean;
+  /** Set once the room has moved away, for a stream of which all files go along. */
+  handover?: Handover;
+  /** Set for such a stream that has moved here; `over` resolves when its files have come or are given up on. */
+  copying?: { ending: AbortController; over: Promise<void> };
   /** The stream that this one replaces, until that stream is closed. */
   former: Output | undefined;
   release(): void;
+}
+
+interface StartOptions {
+  destination: S3Target | null;
+  /** All files are needed at the end, so they follow a room that moves. */
+  whole: boolean;
+  former: FormerStream | undefined;
+  /** The node from which the room moves here. */
+  node: string | undefined;
 }
 
 /** True when the stream has taken its place as the recording with this id. */
@@ -142,12 +107,19 @@ export class HlsService {
         const destination =
           parsed.s3 === null || parsed.s3 === undefined ? null : { ...parsed.s3, endpoint: options.s3Endpoint };
 
-        const moved = await this.#fetched(roomId, former);
+        const whole = properties.persistent || (destination !== null && properties.targetWindowDuration === null);
+        let moved = await this.#fetched(roomId, former, whole ? properties : undefined);
 
         return {
           properties,
           subscribeMode: properties.subscribeMode,
-          start: (host) => this.#start(host, properties, { destination, former: moved }),
+          start: (host) => {
+            const options = { destination, whole, former: moved, node: former?.node };
+            // Rooms keep this function.
+            moved = undefined;
+
+            return this.#start(host, properties, options);
+          },
         };
       },
     };
@@ -157,8 +129,9 @@ export class HlsService {
    * Locates a file for a player.
    * @throws HlsError
    */
-  async locate({ roomId, fileName, waitFor, signal }: LocateRequest): Promise<Located> {
+  async locate({ roomId, fileName, waitFor, stored = false, signal }: LocateRequest): Promise<Located> {
     const output = this.#outputs.get(roomId);
+    if (stored) return this.#locateStored(output, fileName);
     if (output?.served !== true && this.#hasJustMoved(roomId)) throw movedAway(fileName);
     if (output === undefined || !output.served) throw fileNotFound(fileName);
     const { stream, directory } = output;
@@ -169,6 +142,21 @@ export class HlsService {
     const bytes = stream.inMemory(fileName);
 
     return bytes === undefined ? { directory: directory.path } : { bytes };
+  }
+
+  async #locateStored(output: Output | undefined, fileName: string): Promise<Located> {
+    if (output === undefined) throw fileNotFound(fileName);
+    const { directory, handover } = output;
+    handover?.touch();
+    await directory.idle();
+
+    return { directory: directory.path };
+  }
+
+  /** Another node says that it has the files of a stream that has moved away from here. */
+  filesTaken({ roomId, track, how }: TakenStream): void {
+    const output = this.#outputs.get(roomId);
+    if (output?.names.track === track) output.handover?.end(how);
   }
 
   /** True while the recording with this id is still being made. */
@@ -197,7 +185,14 @@ export class HlsService {
   /** Ends the stream of a room whose end has been announced: uploads it, and removes it unless it is to be kept. */
   roomEnded(roomId: string): void {
     const output = this.#outputs.get(roomId);
-    if (output === undefined || output.finalised !== undefined) return;
+    if (output === undefined) return;
+    // It has not arrived.
+    if (this.#options.passesOn?.(roomId) === true) output.handover?.end('lost');
+    this.#end(roomId, output);
+  }
+
+  #end(roomId: string, output: Output): void {
+    if (output.finalised !== undefined) return;
     const ended = this.#finalise(roomId, output).finally(() => this.#ending.delete(ended));
     output.finalised = ended;
     this.#ending.add(ended);
@@ -230,9 +225,15 @@ export class HlsService {
     };
   }
 
-  /** Resolves when the streams of all ended rooms have been uploaded or given up on. */
+  /** Called when the node ends. Resolves when the streams of all ended rooms have been uploaded or given up on. */
   async settled(): Promise<void> {
+    const limit = new Timer(this.#clock);
+    for (const { handover } of this.#outputs.values()) handover?.hurry();
+    limit.start(CLOSING_COPY_MS, () => {
+      for (const { copying } of this.#outputs.values()) copying?.ending.abort();
+    });
     while (this.#ending.size > 0) await Promise.all(this.#ending);
+    limit.stop();
   }
 
   #start(
@@ -242,7 +243,7 @@ export class HlsService {
       persistent: boolean;
       targetWindowDuration: number | null;
     },
-    { destination, former: moved }: { destination: S3Target | null; former: FormerStream | undefined },
+    { destination, whole, former: moved, node }: StartOptions,
   ): HlsComponent {
     const { resourcesPath, beginRecording, createdAt, hold, processes, engineEntry, hangMs } = this.#options;
     const { roomId, log } = host;
@@ -250,12 +251,14 @@ export class HlsService {
     const created = createdAt?.(roomId);
     const about = created === undefined ? {} : { [ROOM_FILE]: roomFile({ roomId, createdAt: created }) };
     const former = this.#outputs.get(roomId);
+    former?.handover?.end('abandoned');
     this.#movedAt.delete(roomId);
+    const isShared = moved?.stored?.isShared === true;
     // Uploaded files share the bucket with other streams of the same room id.
     const track = destination === null ? 'main' : `main-${this.#clock.wall().toString(36)}`;
     const names = new StreamNames(moved?.progress.track ?? track);
     const directory = new StreamDirectory({
-      path: persistent ? join(resourcesPath, 'recordings', roomId) : temporaryPath(resourcesPath, roomId),
+      path: persistent ? this.#recordingPath(roomId) : temporaryPath(resourcesPath, roomId),
       playlist: names.media,
       onFailure: (error) => {
         log.error('hls.write_failed', { error });
@@ -270,7 +273,7 @@ export class HlsService {
                 output.former = undefined;
               }),
           }),
-      ...(persistent ? { makeWay: () => beginRecording(roomId), about } : {}),
+      ...(persistent ? { makeWay: async () => (isShared ? undefined : beginRecording(roomId)), about } : {}),
     });
     const stream = new LiveStream({
       lowLatency,
@@ -288,32 +291,72 @@ export class HlsService {
       properties,
       entry: engineEntry ?? new URL('./engine/engine-main.js', import.meta.url),
       ...(hangMs === undefined ? {} : { hangMs }),
-      // What was kept or is to be uploaded would have to move as a whole.
-      canMove: !persistent && destination === null,
       onClosing: ({ movedAway: hasMoved }) => {
         output.served = false;
+        output.hasMoved = hasMoved;
+        if (hasMoved && whole && stream.hasPlaylist) output.handover = new Handover(this.#clock);
         if (hasMoved) this.#movedAway(roomId, output);
       },
       onPicturesLeftOut: (pictures) => this.#options.onPicturesLeftOut?.(pictures),
     });
     const release = destination === null ? () => undefined : hold(roomId);
-    const output: Output = { stream, directory, component, persistent, destination, served: true, former, release };
+    const kinds = { persistent, destination, served: true, hasMoved: false };
+    const output: Output = { names, stream, directory, component, ...kinds, former, release };
     this.#outputs.set(roomId, output);
+    if (moved?.stored !== undefined && node !== undefined) this.#takeFiles(host, output, { former: moved, node });
 
     return component;
   }
 
-  /** Fetches the end of the stream of a room that moves here. @throws RoomError `OWNER_UNREACHABLE` */
-  async #fetched(roomId: string, former: FormerComponent | undefined): Promise<FormerStream | undefined> {
+  /** Lets the earlier files of a stream follow its room. */
+  #takeFiles({ roomId, log }: ComponentHost, output: Output, moved: { former: FormerStream; node: string }): void {
+    const { fetch, taken } = this.#options;
+    const { names, stream, directory } = output;
+    const ending = new AbortController();
+    const over = takeFiles({
+      ...moved,
+      names,
+      stream,
+      directory,
+      fetch: async (fileName, maxBytes, signal) => {
+        if (fetch === undefined) throw new Error('this node reaches no other');
+        return fetch({ node: moved.node, roomId, fileName, maxBytes, stored: true, signal });
+      },
+      tell: async (how) => taken?.(moved.node, { roomId, track: names.track, how }),
+      signal: ending.signal,
+      clock: this.#clock,
+      log,
+    }).catch((error: unknown) => log.error('hls.end_failed', { error }));
+    output.copying = { ending, over };
+  }
+
+  /**
+   * Fetches the end of the stream of a room that moves here, and the list of its files if `whole` is set.
+   * @throws RoomError `OWNER_UNREACHABLE`
+   */
+  async #fetched(
+    roomId: string,
+    former: FormerComponent | undefined,
+    whole: { persistent: boolean } | undefined,
+  ): Promise<FormerStream | undefined> {
     const { fetch, log } = this.#options;
     const progress = former?.progress.stream;
     if (former === undefined || progress === undefined) return undefined;
     const since = this.#clock.now();
     try {
       if (fetch === undefined) throw new Error('this node reaches no other');
+      const { node } = former;
       const found = await fetchFormer(progress, {
         timeoutMs: FETCH_MS,
-        fetch: (fileName, maxBytes, signal) => fetch({ node: former.node, roomId, fileName, maxBytes, signal }),
+        fetch: (fileName, maxBytes, signal) => fetch({ node, roomId, fileName, maxBytes, signal }),
+        ...(whole === undefined
+          ? {}
+          : {
+              fetchStored: (fileName, maxBytes, signal) =>
+                fetch({ node, roomId, fileName, maxBytes, stored: true, signal }),
+              isHere: async (fileName, playlist) =>
+                whole.persistent && hasText(join(this.#recordingPath(roomId), fileName), playlist),
+            }),
       });
       const bytes = found.segments.reduce((sum, { length }) => sum + length, 0);
       const ms = Math.round(this.#clock.now() - since);
@@ -332,7 +375,7 @@ export class HlsService {
     this.#movedAt.set(roomId, now);
     // The component is being closed.
     queueMicrotask(() => {
-      if (this.#outputs.get(roomId) === output) this.roomEnded(roomId);
+      if (this.#outputs.get(roomId) === output) this.#end(roomId, output);
     });
   }
 
@@ -344,33 +387,54 @@ export class HlsService {
     return this.#clock.now() - at <= MOVED_MS || this.#options.passesOn?.(roomId) === true;
   }
 
+  #recordingPath(roomId: string): string {
+    return join(this.#options.resourcesPath, 'recordings', roomId);
+  }
+
   /**
    * Ends a replaced stream: one of an ended room at its own pace, one of the same room immediately. Recordings stay.
    */
-  async #replaced({ component, directory, persistent, finalised, release }: Output): Promise<void> {
+  async #replaced({ component, directory, persistent, finalised, copying, release }: Output): Promise<void> {
     if (finalised !== undefined) return finalised;
     release();
+    if (!persistent) copying?.ending.abort();
     await component.close();
+    await copying?.over;
     await directory.idle();
     if (!persistent) await rm(directory.path, { recursive: true, force: true });
   }
 
   async #finalise(roomId: string, output: Output): Promise<void> {
-    const { component, directory, destination, persistent, release } = output;
+    const { component, directory, destination, persistent, hasMoved, handover, copying, release } = output;
     const log = this.#options.log.child({ roomId });
+    let goesOn = false;
+    let isCopied = false;
     try {
       await component.close();
+      await copying?.over;
       await directory.idle();
-      if (destination !== null) await this.#upload(roomId, directory, destination);
+      const end = await handover?.over;
+      isCopied = end === 'copied';
+      goesOn = isCopied || end === 'shared';
+      if (end !== undefined && !goesOn) await this.#keepFiles(output, { roomId, reason: end });
+      if (destination !== null && (!hasMoved || end === 'lost')) await this.#upload(roomId, directory, destination);
     } catch (error) {
       log.error('hls.end_failed', { error });
     } finally {
       release();
-      if (!persistent) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
+      const isOurs = isCopied && isRecording(output);
+      if (!persistent || isOurs) await rm(directory.path, { recursive: true, force: true }).catch(() => undefined);
       // A new room may already use the id.
       if (this.#outputs.get(roomId) === output) this.#outputs.delete(roomId);
-      if (isRecording(output)) this.#options.endRecording(roomId);
+      if (isRecording(output) && !goesOn) this.#options.endRecording(roomId);
     }
+  }
+
+  /** Completes what another node has not taken: if it is kept, it becomes a recording of its own. */
+  async #keepFiles({ directory, names }: Output, about: { roomId: string; reason: string }): Promise<void> {
+    directory.append(names.media, Buffer.from(`${PLAYLIST_END}\n`));
+    await directory.idle();
+    this.#options.log.warn('hls.files_kept', about);
   }
 
   async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target): Promise<void> {
@@ -387,6 +451,16 @@ export class HlsService {
       this.#options.notify({ type: 'hlsUploadCrashed', roomId });
     }
   }
+}
+
+/** Returns whether the file has exactly this text. */
+async function hasText(path: string, text: string): Promise<boolean> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => undefined,
+  );
+
+  return size === text.length && (await readFile(path, 'latin1').catch(() => undefined)) === text;
 }
 
 /**

@@ -1,7 +1,9 @@
 import { MAX_STREAM_BYTES, type StreamProgress } from '@bloom/rooms';
 import { type Clock, Timer } from '@bloom/time';
 import type { EnginePart } from './engine/engine-protocol.js';
+import { type EarlierSegment, joined, pastOf } from './earlier-segments.js';
 import { HlsError, fileNotFound, movedAway } from './errors.js';
+import type { FormerStream } from './former-stream.js';
 import { MASTER_NAME, type PartPosition, StreamNames } from './names.js';
 import {
   declaredDuration,
@@ -51,15 +53,6 @@ export interface LiveStreamOptions {
   clock: Clock;
 }
 
-/** The newest segments of a stream of another node. */
-export interface FormerStream {
-  progress: StreamProgress;
-  /** The bytes of each of its segments. */
-  segments: readonly Buffer[];
-  /** By number. */
-  headers: ReadonlyMap<number, Buffer>;
-}
-
 interface Segment extends SegmentEntry {
   parts: PartEntry[];
   /** Fragments of the segment's parts; empty once it is no longer served from memory. */
@@ -83,7 +76,7 @@ const MAX_SEGMENTS_AHEAD = 2;
 
 /** One stream: its playlists, its segments in memory, and the players waiting for more. */
 export class LiveStream {
-  readonly #options: LiveStreamOptions;
+  readonly #options: Omit<LiveStreamOptions, 'former'>;
   readonly #names: StreamNames;
   readonly #waiters: Waiters;
   /** Sequence number of the first segment made here. */
@@ -103,24 +96,30 @@ export class LiveStream {
   #firstListed = 0;
   /** Listed segments older than `segments`, for streams that list everything now or at their end. */
   readonly #past: PastSegments = { count: 0, lines: '', first: null, last: null };
+  /** Segments of another node that are listed on the disk and at the end, but not to viewers of the live stream. */
+  #earlier: PastSegments | undefined;
+  #awaitsEarlier = false;
   #open: Segment | null = null;
   #ended = false;
   #hidden = false;
   #texts = new Map<string, Buffer>();
 
-  constructor(options: LiveStreamOptions) {
+  constructor({ former, ...options }: LiveStreamOptions) {
     this.#options = options;
     this.#names = options.names ?? new StreamNames();
     this.#waiters = new Waiters(MAX_WAIT_MS, options.clock);
-    const { former, files } = options;
+    const { files } = options;
     if (former === undefined) return;
     const { next, codecs, segments } = former.progress;
+    const { earlier = [], isShared = false } = former.stored ?? {};
+    if (isShared) this.#earlier = pastOf(earlier, this.#names);
+    else this.#awaitsEarlier = earlier.length > 0;
     this.#codecs = codecs;
     this.#base = next;
     this.#header = (segments.at(-1)?.header ?? 0) + 1;
     for (const [header, data] of former.headers) {
       this.#headers.set(header, data);
-      files.write(this.#names.init(header), data);
+      if (!isShared) files.write(this.#names.init(header), data);
     }
     for (const [i, { parts, ...segment }] of segments.entries()) {
       const sequence = next - segments.length + i;
@@ -128,7 +127,8 @@ export class LiveStream {
       const name = this.#names.segment(sequence);
       const entries = parts.map((part, n) => ({ ...part, name: this.#names.part(sequence, n) }));
       this.#segments.push({ ...segment, sequence, name, parts: entries, data: fragmentsOf(whole, parts), whole });
-      files.write(name, whole);
+      // The growing one has been ended.
+      if (!isShared || i === segments.length - 1) files.write(name, whole);
     }
     this.#writePlaylists();
   }
@@ -215,10 +215,11 @@ export class LiveStream {
    * Returns what another node needs to go on with the stream; undefined if nobody can have seen anything of it. The
    * growing segment counts as complete.
    * @throws Error if it is frozen between two segments with low latency, when players already count the next one to
-   *   this stretch
+   *   this stretch, or before `adopt`
    */
   progress(): StreamProgress | undefined {
     if (!this.hasPlaylist) return undefined;
+    if (this.#awaitsEarlier) throw new Error('not all files of its stream have come from its former node');
     if (this.#held !== null && this.#isBetween) throw new Error('its stream is between two segments');
     const listed = this.#segments.slice(this.#firstListed);
     if (this.#open !== null) listed.push(this.#open);
@@ -241,6 +242,15 @@ export class LiveStream {
         parts: parts.map(({ frames, independent, bytes: size }) => ({ frames, independent, bytes: size })),
       })),
     };
+  }
+
+  /** Lists the segments of another node that have arrived on this one's disk. No others will. */
+  adopt(arrived: readonly EarlierSegment[]): void {
+    this.#awaitsEarlier = false;
+    this.#earlier = pastOf(arrived, this.#names);
+    if (this.#earlier === undefined) return;
+    if (this.#ended) this.#writeWholePlaylists();
+    else this.#options.files.write(this.#names.media, this.#growingPlaylist());
   }
 
   /** Ends the stream by completing the open segment and the playlist. */
@@ -399,13 +409,15 @@ export class LiveStream {
     const { segment, part } = this.#newest;
     const { lowLatency, persistent, targetWindowSeconds } = this.#options;
     const listsAll = targetWindowSeconds === null || (persistent && this.#ended);
+    // The media sequence number of a live playlist must not decrease.
+    const past = joined(this.#ended ? this.#earlier : undefined, this.#past);
     // Its header is not known yet.
     const isFirst = segment === this.#base && part === 0;
 
     return {
       lowLatency,
       initName: (header) => this.#names.init(header),
-      past: listsAll && this.#past.count > 0 ? this.#past : null,
+      past: listsAll && past.count > 0 ? past : null,
       segments: this.#segments.slice(this.#firstListed),
       open: this.#open,
       beginsNext: !this.#ended && isFirst && this.#header > 0,
@@ -433,18 +445,24 @@ export class LiveStream {
   #writePlaylists(): void {
     const { files, persistent, targetWindowSeconds } = this.#options;
     if (!persistent && targetWindowSeconds !== null) return this.#writeWholePlaylists();
-    const initName = (header: number): string => this.#names.init(header);
     if (!this.#hasWritten) {
       this.#hasWritten = true;
       files.write(MASTER_NAME, this.#text(MASTER_NAME));
-      const lines = this.#segments.map((segment, i) => segmentLines(segment, this.#segments[i - 1] ?? null, initName));
-      const text = growingPlaylistHead(this.#segments[0]!) + lines.join('');
-      return files.write(this.#names.media, Buffer.from(text));
+      return files.write(this.#names.media, this.#growingPlaylist());
     }
     // Append a line: rewriting a playlist that lists everything would cost more with every segment.
     const newest = this.#segments.at(-1)!;
-    const lines = segmentLines(newest, this.#segments.at(-2) ?? this.#past.last, initName);
+    const lines = segmentLines(newest, this.#segments.at(-2) ?? this.#past.last, (header) => this.#names.init(header));
     files.append(this.#names.media, Buffer.from(lines));
+  }
+
+  #growingPlaylist(): Buffer {
+    const past = joined(this.#earlier, this.#past);
+    const all = [past.last, ...this.#segments];
+    const initName = (header: number): string => this.#names.init(header);
+    const lines = this.#segments.map((segment, i) => segmentLines(segment, all[i] ?? null, initName));
+
+    return Buffer.from(growingPlaylistHead(past.first ?? this.#segments[0]!) + past.lines + lines.join(''));
   }
 
   #writeWholePlaylists(): void {

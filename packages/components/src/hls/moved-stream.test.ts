@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { StreamProgress } from '@bloom/rooms';
 import { ManualClock } from '@bloom/time/testing';
-import { fetchFormer } from './former-stream.js';
-import { type FormerStream, LiveStream, type LiveStreamOptions } from './live-stream.js';
+import { fetchFormer, type FormerStream } from './former-stream.js';
+import { LiveStream, type LiveStreamOptions } from './live-stream.js';
 
 /** The stream on one node, and the files that it has written. */
 class Side {
@@ -59,11 +59,12 @@ class Side {
 
 const { signal } = new AbortController();
 
-function fetchFrom(side: Side, changes: Partial<StreamProgress> = {}): Promise<FormerStream> {
+function fetchFrom(side: Side, changes: Partial<StreamProgress> = {}, whole = false): Promise<FormerStream> {
   const progress = { ...side.stream.progress()!, ...changes };
 
   return fetchFormer(JSON.parse(JSON.stringify(progress)) as StreamProgress, {
     timeoutMs: 1_000,
+    ...(whole ? { fetchStored: async (name) => Buffer.from(side.files.get(name)!) } : {}),
     fetch: async (name) => {
       const text = side.text(name);
       if (text === undefined) throw new Error(`File not found: ${name}`);
@@ -232,6 +233,87 @@ describe('a stream that moves', () => {
     a.parts(12);
     a.stream.end();
     expect([...a.files]).toEqual(before);
+  });
+});
+
+describe('a kept stream that moves', () => {
+  const kept = { persistent: true, lowLatency: false };
+  const listed = (playlist: string | undefined): string[] => playlist?.match(/^muxed_segment_\d+_main\.m4s$/gm) ?? [];
+  const upTo = (last: number): string[] => Array.from({ length: last + 1 }, (_, n) => segmentOf(n));
+
+  async function moveKept(from: Side, to: string, options: Partial<LiveStreamOptions> = kept) {
+    await from.stream.freeze(true);
+    const former = await fetchFrom(from, {}, true);
+
+    return { side: new Side(to, { ...options, former }), earlier: former.stored!.earlier };
+  }
+
+  test.each([null, 8])(
+    'is listed as one from its beginning, on the disk and at its end (window %s)',
+    async (window) => {
+      const options = { ...kept, targetWindowSeconds: window };
+      const a = new Side('a', options).parts(6 * 30 + 2);
+      const { side: b, earlier } = await moveKept(a, 'b', options);
+      expect(b.names[0]).toBe(segmentOf(25));
+      expect(listed(b.files.get('main.m3u8'))).toEqual(upTo(30).slice(25));
+      expect(earlier.map(({ name }) => name)).toEqual(upTo(24));
+      b.parts(6);
+      b.stream.adopt(earlier);
+      b.parts(6 * 11);
+      // The media sequence number of viewers never decreases.
+      const [, now] = /MEDIA-SEQUENCE:(\d+)/.exec(b.playlist)!;
+      expect(Number(now)).toBeGreaterThanOrEqual(25);
+      expect(listed(b.files.get('main.m3u8'))).toEqual(upTo(42));
+      b.parts(2).stream.end();
+      const end = b.files.get('main.m3u8')!;
+      expect(listed(end)).toEqual(upTo(43));
+      expect(end.match(/#EXT-X-DISCONTINUITY\n#EXT-X-MAP:URI="muxed_header_main_part1_.mp4"/g)).toHaveLength(1);
+      expect(end.match(/DISCONTINUITY/g)).toHaveLength(1);
+      expect(end).toContain('#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-MEDIA-SEQUENCE:0\n');
+      // Each segment is listed as its node did.
+      const before = a.files.get('main.m3u8')!;
+      expect(end).toContain(before.slice(before.indexOf('#EXT-X-MAP')));
+    },
+  );
+
+  test('is complete as well if the earlier files arrive after its end', async () => {
+    const { side: b, earlier } = await moveKept(new Side('a', kept).parts(6 * 20), 'b');
+    b.parts(6).stream.end();
+    b.stream.adopt(earlier);
+    expect(listed(b.files.get('main.m3u8'))).toEqual(upTo(20));
+    expect(b.files.get('main.m3u8')).toMatch(/#EXT-X-ENDLIST\n$/);
+  });
+
+  test('begins with the earliest segment that has arrived', async () => {
+    const { side: b, earlier } = await moveKept(new Side('a', kept).parts(6 * 20), 'b');
+    b.stream.adopt(earlier.slice(10));
+    b.parts(6).stream.end();
+    expect(listed(b.files.get('main.m3u8'))).toEqual(upTo(20).slice(10));
+    expect(b.files.get('main.m3u8')).toContain('#EXT-X-MEDIA-SEQUENCE:10\n#EXT-X-MAP');
+  });
+
+  test('moves again only once the earlier files have arrived, and then with all of them', async () => {
+    const { side: b, earlier } = await moveKept(new Side('a', kept).parts(6 * 20), 'b');
+    expect(() => b.stream.progress()).toThrow('not all files of its stream have come');
+    b.stream.adopt(earlier);
+    const { side: c, earlier: ofBoth } = await moveKept(b.parts(6 * 10), 'c');
+    expect(ofBoth.map(({ name }) => name)).toEqual(upTo(23));
+    c.stream.adopt(ofBoth);
+    c.parts(6).stream.end();
+    expect(listed(c.files.get('main.m3u8'))).toEqual(upTo(30));
+    const maps = c.files.get('main.m3u8')?.match(/MAP:URI="muxed_header_main_part\d/g);
+    expect(maps?.map((map) => map.at(-1))).toEqual(['0', '1', '2']);
+  });
+
+  test('goes on in the directory of both nodes without touching what is there', async () => {
+    const a = new Side('a', kept).parts(6 * 20 + 3);
+    await a.stream.freeze(true);
+    const former = await fetchFrom(a, {}, true);
+    const shared = { ...former, stored: { ...former.stored!, isShared: true } };
+    const b = new Side('b', { ...kept, former: shared });
+    expect([...b.files.keys()]).toEqual([segmentOf(20), 'index.m3u8', 'main.m3u8']);
+    expect(listed(b.files.get('main.m3u8'))).toEqual(upTo(20));
+    expect(b.stream.progress()).toMatchObject({ next: 21 });
   });
 });
 

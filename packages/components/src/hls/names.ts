@@ -32,6 +32,20 @@ export class StreamNames {
     return `muxed_segment_${sequence}_${this.track}_${part}_part.m4s`;
   }
 
+  /** Returns the number of a header; undefined when the name is not one of this stream's. */
+  headerOf(name: string): number | undefined {
+    const number = Number(/^muxed_header_.+_part(\d{1,9})_\.mp4$/.exec(name)?.[1]);
+
+    return name === this.init(number) ? number : undefined;
+  }
+
+  /** Returns the number of a segment; undefined when the name is not one of this stream's. */
+  sequenceOf(name: string): number | undefined {
+    const sequence = Number(/^muxed_segment_(\d{1,9})_/.exec(name)?.[1]);
+
+    return name === this.segment(sequence) ? sequence : undefined;
+  }
+
   /** Returns the position of a part; undefined when the name is not one of this stream's parts. */
   positionOf(name: string): PartPosition | undefined {
     const match = /^muxed_segment_(\d{1,15})_(.+)_(\d{1,4})_part\.m4s$/.exec(name);

@@ -103,7 +103,7 @@ export function segmentLines(segment: SegmentEntry, before: SegmentEntry | null,
 }
 
 /** Returns the lines for what differs from the segment before. A map holds until the next one. */
-function changeLines(segment: SegmentEntry, before: SegmentEntry | null, initName: InitName): string[] {
+export function changeLines(segment: SegmentEntry, before: SegmentEntry | null, initName: InitName): string[] {
   return [
     ...(segment.begins ? ['#EXT-X-DISCONTINUITY'] : []),
     ...(segment.header === before?.header ? [] : [`#EXT-X-MAP:URI="${initName(segment.header)}"`]),

@@ -55,6 +55,11 @@ export class StreamDirectory implements StreamFiles {
     });
   }
 
+  /** True once nothing more is written. */
+  get failed(): boolean {
+    return this.#failed || this.#full;
+  }
+
   /** True once the path holds files of this stream. A kept stream takes the path with its first file. */
   get taken(): boolean {
     return this.#taken;

@@ -10,20 +10,27 @@ import { LocalRecordings } from '../local-recordings.js';
 import type { OwnRawRecordings, RawFile, RawList, RawMix, RawMixOrder } from '../raw-recordings.js';
 import type { RawPlace, RawQuery, RawRecording } from '../raw-recordings.js';
 import { BytesFile, type ServedFile } from '../served-file.js';
-import type { LiveStreams, StreamRequest } from '../stores.js';
+import type { LiveStreams, StreamRequest, TakenFiles } from '../stores.js';
 
 /** The stream of one room, with files set by the test and requests that wait. */
 class TestStream implements LiveStreams {
   readonly files = new Map<string, Buffer>();
   readonly asked: string[] = [];
+  readonly stored: string[] = [];
+  readonly reports: TakenFiles[] = [];
   readonly aborted: string[] = [];
   readonly closed: string[] = [];
   /** The room has moved to another node. */
   hasLeft = false;
   readonly #waiting = new Map<string, () => void>();
 
-  async open({ fileName, blocking, signal }: StreamRequest): Promise<ServedFile> {
+  taken(report: TakenFiles): void {
+    this.reports.push(report);
+  }
+
+  async open({ fileName, blocking, stored, signal }: StreamRequest): Promise<ServedFile> {
     this.asked.push(fileName);
+    if (stored === true) this.stored.push(fileName);
     if (blocking !== undefined) {
       await new Promise<void>((resolve, reject) => {
         this.#waiting.set(fileName, resolve);

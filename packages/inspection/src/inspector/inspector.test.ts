@@ -1,26 +1,66 @@
 import { expect, test } from '@jest/globals';
-import { openActorSystem } from '@bloom/actors';
+import { ActorError, type ActorSystem, openActorSystem } from '@bloom/actors';
 import { silentLog } from '@bloom/log';
-import { systemClock } from '@bloom/time';
+import { type Clock, systemClock } from '@bloom/time';
+import { ManualClock, until } from '@bloom/time/testing';
+import type { Environment } from './environment.js';
 import { Inspector } from './inspector.js';
 import { Redactor } from './redact.js';
+
+const environment = (system: ActorSystem, clock: Clock): Environment => ({
+  self: 'a@h',
+  system,
+  log: silentLog,
+  redactor: new Redactor((text) => text),
+  clock,
+  members: () => [],
+  remote: () => undefined as never,
+  knowsActor: () => true,
+  knowsRoom: () => true,
+  ownerOf: async () => undefined,
+});
+
+test('gives up an answer by the clock of its node', async () => {
+  const system = openActorSystem({ log: silentLog });
+  const clock = new ManualClock();
+  const inspector = new Inspector({
+    environment: environment(system, clock),
+    mode: 'full',
+    answers: { hello: () => new Promise(() => undefined) },
+    producers: {},
+  });
+  const reply = inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request: { kind: 'hello' } });
+  await until(() => clock.pending === 1);
+  clock.advance(4_000);
+  expect(await reply).toMatchObject({ ok: false, error: { code: 'TIMEOUT' } });
+  await system.close();
+});
+
+test('does not say that something is unknown because the link to its node was lost', async () => {
+  const system = openActorSystem({ log: silentLog });
+  const lost = Object.assign(Object.create(system) as ActorSystem, {
+    call: () => Promise.reject(new ActorError('NO_CONNECTION', 'the link is lost')),
+  });
+  const members = () => ['b@h'];
+  const inspector = new Inspector({
+    environment: { ...environment(lost, systemClock), members, knowsRoom: () => false, ownerOf: async () => 'b@h' },
+    mode: 'full',
+    answers: {},
+    producers: {},
+  });
+  const request = { kind: 'room-move', room: 'kitchen' };
+  expect(await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request })).toMatchObject({
+    ok: false,
+    error: { code: 'TIMEOUT' },
+  });
+  await system.close();
+});
 
 test('opens at most 32 streams, however many are requested at once', async () => {
   const system = openActorSystem({ log: silentLog });
   const sink = system.spawn({ kind: 'sink', init: () => null, handlers: { items: () => true, ended: () => {} } });
   const inspector = new Inspector({
-    environment: {
-      self: 'a@h',
-      system,
-      log: silentLog,
-      redactor: new Redactor((text) => text),
-      clock: systemClock,
-      members: () => [],
-      remote: () => sink as never,
-      knowsActor: () => true,
-      knowsRoom: () => true,
-      ownerOf: async () => undefined,
-    },
+    environment: environment(system, systemClock),
     mode: 'full',
     answers: {},
     producers: { 'cluster-events': () => () => {} },

@@ -218,7 +218,7 @@ export class Inspector {
     const late = (): never => {
       throw new InspectionError('TIMEOUT', `${this.#self} did not finish ${kind} within ${timeoutMs} ms`);
     };
-    return await inTime(work, { timeoutMs, late });
+    return await inTime(work, { timeoutMs, late, clock: this.#options.environment.clock });
   }
 
   async #open(
@@ -345,7 +345,8 @@ export class Inspector {
       if (error.code === 'TIMEOUT')
         throw new InspectionError('TIMEOUT', `${node} did not answer ${this.#self} in time`);
       if (error.code === 'NO_CONNECTION')
-        throw new InspectionError('UNKNOWN_NODE', `${this.#self} lost its link to ${node}`);
+        // It may have answered, and exists: what it was asked about must not look unknown.
+        throw new InspectionError('TIMEOUT', `${this.#self} lost its link to ${node}`);
       throw error;
     } finally {
       this.#passedOn--;

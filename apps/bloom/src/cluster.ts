@@ -98,7 +98,16 @@ export async function joinCluster(options: ClusterOptions): Promise<Cluster> {
   });
   host.drainOrder.moveThrough(registry.departures);
   const { silentMembers } = registry;
-  const events = new EventRelay({ system, remote, self, bus, wants: options.wants, log, silentMembers });
+  const events = new EventRelay({
+    system,
+    remote,
+    self,
+    bus,
+    wants: options.wants,
+    log,
+    silentMembers,
+    rooms: registry,
+  });
 
   const starting = remote.start({
     name: self,

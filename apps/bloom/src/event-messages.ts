@@ -9,6 +9,7 @@ import {
   object,
   oneOf,
   optional,
+  origin,
   sender,
   tagged,
   takes,
@@ -22,14 +23,15 @@ import type { DataMessage, Notification, RecordingEvent, TrackOwner } from '@blo
 export const EVENTS_ACTOR = 'events_node';
 
 export type EventsProtocol = {
-  notification: (message: { notification: Notification }) => void;
+  /** `node`: the sender, as this node knows it; so in the other messages that have it without sending it. */
+  notification: (message: { notification: Notification; node?: string }) => void;
   /** The report, or its JSON for members that accept text: it may have more parts than a message between nodes. */
   metrics: (message: { report: unknown }) => void;
-  data: (message: { notification: Notification }) => void;
+  data: (message: { notification: Notification; node?: string }) => void;
   /** Sent only to members that asked for recordings. */
   recording: (message: { notification: Notification }) => void;
   /** Answered once all earlier messages of the sender have been handled. From protocol 2 on. */
-  flush: (message: object) => boolean;
+  flush: (message: { node?: string }) => boolean;
   /** Earlier versions do not send `data` and do not accept text. */
   interest: (message: { node: string; metrics: boolean; data?: boolean; recording?: boolean; text?: boolean }) => void;
 };
@@ -68,11 +70,11 @@ const recording = { recordingUploaded: part, recordingFailed: { ...part, reason:
 const notification = tagged('type', { ...fields, dataMessage }) as Shape<Notification>;
 
 export const EVENTS_SHAPES: Shapes<EventsProtocol> = {
-  notification: takes({ notification }),
+  notification: takes({ notification, node: origin }),
   metrics: takes({ report: jsonText(json) }),
-  data: takes({ notification: tagged('type', { dataMessage }) as Shape<Notification> }),
+  data: takes({ notification: tagged('type', { dataMessage }) as Shape<Notification>, node: origin }),
   recording: takes({ notification: tagged('type', recording) as Shape<Notification> }),
-  flush: takes({}, flag),
+  flush: takes({ node: origin }, flag),
   interest: takes({
     node: sender,
     metrics: flag,

@@ -1,10 +1,11 @@
-import type { ActorRef, ActorSystem, Behaviour, RemoteActors } from '@bloom/actors';
+import { type ActorRef, type ActorSystem, type Behaviour, later, type RemoteActors } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Interest, NotificationBus } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
 import type { RoomRegistry } from '@bloom/rooms';
 import { systemClock, Timer, type Clock } from '@bloom/time';
 import { EVENTS_ACTOR, EVENTS_SHAPES, type EventsProtocol } from './event-messages.js';
+import { EventSenders, type EventSendersOptions } from './event-senders.js';
 
 const INTEREST_INTERVAL_MS = 500;
 /** Interval at which the interest is sent again: a full link drops messages, and its node would never send an event. */
@@ -45,6 +46,8 @@ export interface EventRelayOptions {
   clock?: Clock;
   /** Knows the members that do not answer although they have a link. Default: none are known. */
   silentMembers?: Pick<RoomRegistry['silentMembers'], 'guard' | 'has'>;
+  /** Knows which rooms members may speak for. Default: all. */
+  rooms?: EventSendersOptions['rooms'];
 }
 
 /**
@@ -64,6 +67,7 @@ export class EventRelay {
   readonly #refs = new Map<string, ActorRef<EventsProtocol>>();
   readonly #declaring: Timer;
   readonly #restating: Timer;
+  readonly #senders: EventSenders | undefined;
   /** Keyed by member. */
   readonly #backlogs = new Map<string, Backlog>();
   readonly #catchUp: Timer;
@@ -72,7 +76,9 @@ export class EventRelay {
 
   constructor(options: EventRelayOptions) {
     this.#options = options;
-    const { system, bus, clock = systemClock } = options;
+    const { system, bus, log, rooms, clock = systemClock } = options;
+    const isMember = (node: string): boolean => this.#members().includes(node);
+    if (rooms !== undefined) this.#senders = new EventSenders({ bus, rooms, isMember, log, clock });
     this.#catchUp = new Timer(clock);
     this.#declaring = new Timer(clock);
     this.#restating = new Timer(clock);
@@ -82,19 +88,23 @@ export class EventRelay {
       shapes: EVENTS_SHAPES,
       init: () => null,
       handlers: {
-        notification: (_state, { notification }) => bus.publish(notification, 'remote'),
+        notification: (_state, { notification, node }) => this.#take(notification, node),
         metrics: (_state, { report }) => bus.publishMetrics(report, 'remote'),
-        data: (_state, { notification }) => bus.publish(notification, 'remote'),
+        data: (_state, { notification, node }) => this.#take(notification, node),
         recording: (_state, { notification }) => bus.publish(notification, 'remote'),
-        flush: () => true,
+        flush: (_state, { node }) => {
+          const waits = node === undefined ? undefined : this.#senders?.settled(node);
+
+          return waits === undefined ? true : later(waits.then(() => true));
+        },
         interest: (_state, { node, ...wanted }) => {
           // The member may have left after sending this.
-          const isMember = this.#members().includes(node);
+          const isIn = isMember(node);
           for (const kind of KINDS) {
-            if (isMember && wanted[kind] === true) interested[kind].add(node);
+            if (isIn && wanted[kind] === true) interested[kind].add(node);
             else interested[kind].delete(node);
           }
-          if (isMember && wanted.text === true) this.#takeText.add(node);
+          if (isIn && wanted.text === true) this.#takeText.add(node);
         },
       },
       inspect: () => ({ metricsWantedBy: [...interested.metrics], dataWantedBy: [...interested.data] }),
@@ -159,10 +169,17 @@ export class EventRelay {
 
   close(): void {
     for (const timer of [this.#declaring, this.#restating, this.#catchUp]) timer.stop();
+    this.#senders?.close();
   }
 
   get #isInterested(): boolean {
     return KINDS.some((kind) => this.#declared[kind]);
+  }
+
+  /** Publishes an event of another member; `node` is missing in those of this process. */
+  #take(notification: Notification, node: string | undefined): void {
+    if (this.#senders === undefined || node === undefined) this.#options.bus.publish(notification, 'remote');
+    else this.#senders.take(node, notification);
   }
 
   #members(): string[] {

@@ -85,6 +85,8 @@ describe('a node that receives anything from a member', () => {
   /** Everything that a member can send to. */
   let targets: Record<string, Pid | { node: string; name: string }>;
   const faults: string[] = [];
+  /** Lines about events that it has refused. */
+  const refusals: string[] = [];
 
   beforeAll(async () => {
     mapper = await PortMapperServer.open({ port: 0, log: silentLog });
@@ -101,6 +103,7 @@ describe('a node that receives anything from a member', () => {
     const log = createLogger({
       sink: (line) => {
         if (/actor\.(fault|restart|mailbox)|_failed|\[error\]/.test(line)) faults.push(line);
+        if (line.includes('cluster.event_refused')) refusals.push(line);
       },
     });
     node = await startTestNode(env, { log });
@@ -196,6 +199,15 @@ describe('a node that receives anything from a member', () => {
     self = rogue.createPid();
     await answered();
     await expectUnharmed();
+  });
+
+  test('reports no end of its room because a member says so', async () => {
+    const server = await node.serverSocket();
+    const notification = { type: 'roomDeleted', roomId: 'one' };
+    rogue.send({ node: NODE, name: 'events_node' }, { type: 'notification', notification }, { from: self });
+    await until(() => refusals.length > 0);
+    await node.createRoom();
+    expect(await server.untilNews('roomCreated')).toEqual(['roomCreated']);
   });
 
   test('ignores fields that a message does not have', async () => {

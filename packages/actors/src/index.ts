@@ -56,6 +56,7 @@ export {
   object,
   oneOf,
   optional,
+  origin,
   otherwise,
   outcome,
   Reading,

@@ -22,6 +22,7 @@ import {
   otherwise,
   outcome,
   Reading,
+  origin,
   sender,
   tagged,
   takes,
@@ -68,6 +69,12 @@ describe('a shape', () => {
   ])('accepts %s and nothing else', (_what, shape, { good, bad }) => {
     for (const value of good) expect(read(shape, value)).toEqual(value);
     for (const value of bad) expect(read(shape, value)).toBe(FAILED);
+  });
+
+  test('fills in which node has sent a message, whatever the message says', () => {
+    const shape = object({ node: origin });
+    expect(read(shape, {})).toEqual({ node: 'b@host' });
+    expect(read(shape, { node: 'c@host' })).toEqual({ node: 'b@host' });
   });
 
   test('drops unknown fields of an object, and names the field but not its value in a refusal', () => {

@@ -251,6 +251,11 @@ export const bytes: Shape<Uint8Array> = (value, reading) =>
 export const sender: Shape<string> = (value, reading) =>
   value === reading.from ? reading.from : reading.fail('the name of the node that sends it');
 
+/** The name of the node that sent the message, whatever the message says; missing in one of this node. */
+export const origin: OptionalShape<string> = Object.assign((_value: unknown, { from }: Reading) => from, {
+  optional: true,
+} as const);
+
 /** Any JSON value, or undefined. */
 export const json: Shape<unknown> = (value, reading) => (isJson(value) ? value : reading.fail('a JSON value'));
 

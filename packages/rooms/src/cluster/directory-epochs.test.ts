@@ -63,6 +63,32 @@ test('finds a room that has moved back at this node', () => {
   expect(directory.find('r')?.node).toBe('a');
 });
 
+test.each([
+  ['withdraws it', (directory: Directory) => directory.remove('b', 'r')],
+  ['no longer lists it', (directory: Directory) => void directory.replace('b', [])],
+  ['leaves', (directory: Directory) => directory.left('b')],
+])('remembers for a minute who has announced a room when its node %s', (_what, end) => {
+  let now = 0;
+  const directory = new Directory('a', { now: () => now });
+  expect(directory.knewLately('b', 'r')).toBe(false);
+  directory.add('b', roomAt('b'));
+  expect(directory.knewLately('b', 'r')).toBe(true);
+  end(directory);
+  now = 59_999;
+  expect([directory.knewLately('b', 'r'), directory.knewLately('c', 'r')]).toEqual([true, false]);
+  now = 60_000;
+  expect(directory.knewLately('b', 'r')).toBe(false);
+});
+
+test('remembers the latest 10,000 rooms that members no longer have', () => {
+  const directory = start();
+  for (let i = 0; i <= 10_000; i += 1) {
+    directory.add('b', { ...roomAt('b'), roomId: `r${i}` });
+    directory.remove('b', `r${i}`);
+  }
+  expect(['r0', 'r1', 'r10000'].map((roomId) => directory.knewLately('b', roomId))).toEqual([false, true, true]);
+});
+
 test('reports no conflict for a room that has moved, but one for another room of its id', () => {
   const directory = start();
   directory.add('b', roomAt('b'));

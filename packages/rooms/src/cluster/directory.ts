@@ -38,6 +38,10 @@ const LOST_NODE_MEMORY_MS = 10 * 60_000;
 const LEFT_ROOM_MEMORY_MS = 10_000;
 /** Maximum number of rooms kept per member; further rooms are found by asking it. */
 export const MAX_ROOMS = 200_000;
+/** How long it is remembered that a member has announced a room. Its last events may arrive after the room's end. */
+const FORMER_MEMORY_MS = 60_000;
+/** Maximum number of such memories; the oldest go first. */
+const MAX_FORMER = 10_000;
 /** No node creates a room with a longer id. */
 const MAX_ID_LENGTH = 255;
 /** Maximum number of conflicts remembered and reported. */
@@ -53,6 +57,8 @@ export class Directory {
   readonly #given = new Set<string>();
   /** Ids of rooms whose node has left, with the time until which they are remembered. */
   readonly #left = new Map<string, number>();
+  /** Members that no longer announce a room, with the time until which that is remembered; oldest first. */
+  readonly #former = new Map<string, number>();
 
   constructor(self: string, clock: Pick<Clock, 'now'>) {
     this.#self = self;
@@ -94,7 +100,7 @@ export class Directory {
   }
 
   remove(node: string, roomId: string): void {
-    this.#nodes.get(node)?.rooms.delete(roomId);
+    if (this.#nodes.get(node)?.rooms.delete(roomId) === true) this.#remember(node, [roomId]);
     if (node === this.#self) this.#given.delete(roomId);
     this.unconfirmed(roomId);
   }
@@ -109,6 +115,7 @@ export class Directory {
    */
   replace(node: string, rooms: readonly OwnedRoom[]): RoomConflict[] {
     this.#forgetConflicts(node, new Set(rooms.map(({ roomId }) => roomId)));
+    this.#remember(node, this.#nodes.get(node)?.rooms.keys() ?? []);
     this.#nodes.set(node, { rooms: new Map(), reachable: true, lostAt: 0 });
     return rooms.map((room) => this.add(node, room)).filter((conflict) => conflict !== undefined);
   }
@@ -126,7 +133,9 @@ export class Directory {
     this.#forgetConflicts(node, new Set());
     const now = this.#clock.now();
     for (const [roomId, until] of this.#left) if (until <= now) this.#left.delete(roomId);
-    for (const roomId of this.#nodes.get(node)?.rooms.keys() ?? []) this.#left.set(roomId, now + LEFT_ROOM_MEMORY_MS);
+    const rooms = [...(this.#nodes.get(node)?.rooms.keys() ?? [])];
+    for (const roomId of rooms) this.#left.set(roomId, now + LEFT_ROOM_MEMORY_MS);
+    this.#remember(node, rooms);
     this.#nodes.delete(node);
   }
 
@@ -162,6 +171,11 @@ export class Directory {
   /** Returns whether that node has announced the room. */
   knows(node: string, roomId: string): boolean {
     return this.announced(node, roomId) !== undefined;
+  }
+
+  /** Returns whether that node announces the room, or did within the last minute. */
+  knewLately(node: string, roomId: string): boolean {
+    return this.knows(node, roomId) || (this.#former.get(formerKey(node, roomId)) ?? 0) > this.#clock.now();
   }
 
   /** Returns what that node has announced of a room. */
@@ -248,6 +262,19 @@ export class Directory {
     return false;
   }
 
+  #remember(node: string, roomIds: Iterable<string>): void {
+    const now = this.#clock.now();
+    for (const roomId of roomIds) {
+      const key = formerKey(node, roomId);
+      this.#former.delete(key);
+      this.#former.set(key, now + FORMER_MEMORY_MS);
+    }
+    for (const [key, until] of this.#former) {
+      if (until > now && this.#former.size <= MAX_FORMER) break;
+      this.#former.delete(key);
+    }
+  }
+
   /** Forgets conflicts about rooms that the node no longer has, because the same rooms may conflict again. */
   #forgetConflicts(node: string, kept: ReadonlySet<string>): void {
     for (const key of this.#conflicts) {
@@ -269,4 +296,8 @@ export class Directory {
     }
     return node;
   }
+}
+
+function formerKey(node: string, roomId: string): string {
+  return `${node}\0${roomId}`;
 }

@@ -276,7 +276,7 @@ export class RoomRegistry {
     const others = this.#port.members().filter((node) => node !== denied?.node);
     const answers = await Promise.all(
       others.map(async (node): Promise<RoomPlace | undefined> => {
-        const ref = await this.#lookUp(node, roomId).catch(() => {
+        const ref = await this.lookUp(node, roomId).catch(() => {
           if (this.#isMember(node)) unanswered.push(node);
           return null;
         });
@@ -424,8 +424,8 @@ export class RoomRegistry {
     if (!this.directory.mayHaveMoved(roomId)) return false;
     const isHere = this.#options.host.roomRef(roomId) !== undefined || this.standby.isMirrored(roomId);
     const lookUp = (node: string): Promise<boolean> =>
-      this.#lookUp(node, roomId, DENIAL_TIMEOUT_MS)
-        .catch(() => this.#lookUp(node, roomId, DENIAL_AGAIN_MS))
+      this.lookUp(node, roomId, DENIAL_TIMEOUT_MS)
+        .catch(() => this.lookUp(node, roomId, DENIAL_AGAIN_MS))
         .then(
           (ref) => ref !== null,
           () => false,
@@ -448,13 +448,14 @@ export class RoomRegistry {
     const { host } = this.#options;
     if (node === this.self) return host.roomRef(roomId) !== undefined || host.relayRef(roomId) !== undefined;
 
-    return this.#lookUp(node, roomId).then(
+    return this.lookUp(node, roomId).then(
       (ref) => ref !== null,
       () => undefined,
     );
   }
 
-  #lookUp(node: string, roomId: string, timeoutMs = LOOKUP_TIMEOUT_MS): Promise<RoomRef | null> {
+  /** Returns the member's actor for the room, or null. */
+  lookUp(node: string, roomId: string, timeoutMs = LOOKUP_TIMEOUT_MS): Promise<RoomRef | null> {
     return this.silentMembers.guard(node, () => this.#port.call(node, { type: 'roomRef', roomId }, { timeoutMs }));
   }
 

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { bundle, isFresh } from '../build/bundling.mjs';
 import { root } from '../setup.mjs';
 import { numberOf } from './arguments.mjs';
+import { argumentsFor, progressBar, progressOf } from './simulation-progress.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -21,10 +22,12 @@ const { values } = parseArgs({
 
 const count = numberOf('seeds', values.seeds ?? '1000', [1, 10_000_000]);
 const first = numberOf('seed', values.seed ?? String(randomInt(2 ** 31)), [0, 2 ** 32 - 1]);
-const hasStandbys = values.standby;
-const nodes = values.nodes === undefined ? undefined : numberOf('nodes', values.nodes, [2, 20]);
-
-const faults = values.faults?.split(',');
+/** What every history of this run has in common. */
+const settings = {
+  nodes: values.nodes === undefined ? undefined : numberOf('nodes', values.nodes, [2, 20]),
+  hasStandbys: values.standby,
+  faults: values.faults?.split(','),
+};
 
 /** Leaves out the suites that `testing` folders share: they import jest, which refuses to run here. */
 const withoutJest = {
@@ -43,23 +46,49 @@ if (!isFresh(outdir))
     plugins: [withoutJest],
   });
 
-const startMs = performance.now();
-let [done, turns, next] = [0, 0, first];
-const perMinute = () => Math.round((done * 60_000) / (performance.now() - startMs));
+/** Interval of the progress where it is not shown on a terminal. */
+const REPORT_MS = 60_000;
+/** Longest real time of a history. One that takes longer never ends. */
+const HISTORY_MS = 120_000;
 
-function showProgress(text) {
+const startMs = performance.now();
+const running = new Set();
+let [done, turns, next, reportedMs] = [0, 0, first, startMs];
+const soFar = () => ({ done, count, ms: performance.now() - startMs });
+
+function showLine(text) {
   if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K${text}`);
+}
+
+function showProgress() {
+  if (process.stdout.isTTY) return showLine(progressBar(soFar()));
+  if (performance.now() - reportedMs < REPORT_MS) return undefined;
+  reportedMs = performance.now();
+  return console.log(progressOf(soFar()));
 }
 
 /** Gives a worker a seed and resolves with its history. */
 function run(worker, order) {
   return new Promise((resolve, reject) => {
     const take = (report) => {
-      if ('moves' in report) return showProgress(`shortening: ${report.moves} moves are left`);
-      worker.off('message', take).off('exit', fail);
+      if ('moves' in report) return showLine(`shortening: ${report.moves} moves are left`);
+      end();
       return resolve(report.history);
     };
-    const fail = (code) => reject(new Error(`the worker of seed ${order.seed} ended with ${code}`));
+    const fail = (why) => {
+      end();
+      const replay = argumentsFor(settings, { seed: order.seed, seeds: 1 });
+      reject(new Error(`the worker of seed ${order.seed} ended with ${why}: ${replay}`));
+    };
+    const late = () => {
+      fail(`no history after ${HISTORY_MS / 1_000} s`);
+      worker.kill('SIGKILL');
+    };
+    const timer = order.shrinks ? undefined : setTimeout(late, HISTORY_MS);
+    const end = () => {
+      clearTimeout(timer);
+      worker.off('message', take).off('exit', fail);
+    };
     worker.on('message', take).on('exit', fail);
     worker.send(order);
   });
@@ -68,19 +97,33 @@ function run(worker, order) {
 async function work(worker) {
   while (next < first + count) {
     const seed = next++;
-    const history = await run(worker, { seed, nodes, hasStandbys, faults, shrinks: false });
+    running.add(seed);
+    const history = await run(worker, { ...settings, seed, shrinks: false });
+    running.delete(seed);
     done += 1;
     turns += history.turns;
-    showProgress(
-      `${'#'.repeat(Math.floor((30 * done) / count)).padEnd(30, '.')} ${done} of ${count}, ${perMinute()} a minute`,
-    );
-    if (history.violations.length > 0) return seed;
+    showProgress();
+    const [violation] = history.violations;
+    if (violation === undefined) continue;
+    showLine('');
+    // Shortening takes a while, and may be interrupted.
+    console.log(`seed ${seed} breaks a rule: ${violation}\n${argumentsFor(settings, { seed, seeds: 1 })}`);
+    return seed;
   }
   return undefined;
 }
 
-console.log(`${count} histories from seed ${first}`);
+/** Says how to go on with the seeds that have not run. */
+process.once('SIGINT', () => {
+  showLine('');
+  const seed = Math.min(next, ...running);
+  const rest = argumentsFor(settings, { seed, seeds: Math.max(1, first + count - seed) });
+  console.log(`stopped: ${progressOf(soFar())}, no rule was broken. To go on: ${rest}`);
+  process.exit(130);
+});
+
 const workers = Array.from({ length: Math.min(count, availableParallelism()) }, () => fork(program));
+console.log(`${count} histories from seed ${first} in ${workers.length} processes`);
 const broken = (
   await Promise.all(
     workers.map(async (worker) => {
@@ -92,19 +135,16 @@ const broken = (
   )
 ).filter((seed) => seed !== undefined);
 const [seed] = broken.toSorted((a, b) => a - b);
-showProgress('');
-if (seed === undefined) console.log(`${done} histories of ${turns} turns, ${perMinute()} a minute: no rule was broken`);
+showLine('');
+if (seed === undefined) console.log(`${progressOf(soFar())}, ${turns} turns: no rule was broken`);
 else {
-  const { plan, hash, lines, violations } = await run(workers[0], { seed, nodes, hasStandbys, faults, shrinks: true });
-  showProgress('');
+  const { plan, hash, lines, violations } = await run(workers[0], { ...settings, seed, shrinks: true });
+  showLine('');
   console.log(
     [...lines, '', `seed ${seed} breaks a rule with ${plan.moves.length} moves (history ${hash}):`].join('\n'),
   );
   for (const violation of violations) console.log(`  ${violation}`);
-  const size = nodes === undefined ? '' : ` --nodes ${nodes}`;
-  const standby = hasStandbys ? ' --standby' : '';
-  const kinds = faults === undefined ? '' : ` --faults ${faults.join()}`;
-  console.log(`npm run simulate -- --seeds 1 --seed ${seed}${size}${standby}${kinds}`);
+  console.log(argumentsFor(settings, { seed, seeds: 1 }));
   process.exitCode = 1;
 }
 for (const worker of workers) worker.disconnect();

@@ -17,6 +17,9 @@ export interface Order {
 /** What the runner is sent: progress of a search, then the history. */
 export type Report = { readonly moves: number } | { readonly history: History };
 
+// The runner says how to go on.
+process.on('SIGINT', () => undefined);
+
 process.on('message', ({ seed, nodes, hasStandbys, faults, shrinks }: Order) => {
   const send = (report: Report): void => void process.send?.(report);
   const run = async (): Promise<void> => {

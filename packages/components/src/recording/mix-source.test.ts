@@ -174,6 +174,30 @@ describe('the tracks of a recording whose room has moved', () => {
     }
   });
 
+  test('arrive with a progress that grows over all parts, and over each as its bytes arrive', async () => {
+    const large = { ...filesOf({}), 'a.ogg': 'x'.repeat(1_000_000) };
+    await upload(first, large);
+    await upload(second, { ...large, 'report.json': filesOf({ continues: first })['report.json']! });
+    await upload(third, { ...large, 'report.json': filesOf({ continues: second })['report.json']! });
+    const stored = { bucket: 'calls', prefix: 'all' };
+    const extent = { tracks: 1, seconds: 1, bytes: 2_000_000, startedAt: 1, uploadedAt: 2 };
+    await uploaded.write({ roomId: 'kitchen', name: first }, { ...extent, stored });
+    const shares: number[] = [];
+    let fetching = 0;
+    await gather(first, {
+      later: [second, third],
+      freeBytes: async () => 1_000_000 * RESERVE_BYTES,
+      onProgress: (share) => shares.push(share),
+      fetching: async () => void (fetching += 1),
+    });
+    expect(fetching).toBeGreaterThan(0);
+    expect(shares.length).toBeGreaterThan(6);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(shares[0]).toBeLessThan(0.2);
+    expect(shares.filter((share) => share > 0.4 && share < 0.6).length).toBeGreaterThan(0);
+    expect(shares.at(-1)).toBe(1);
+  });
+
   test('are limited in bytes by the space on the disk', async () => {
     await upload(first, filesOf({}));
     await record(second, filesOf({ continues: first }));

@@ -13,6 +13,7 @@ import type { PartName } from './part-notes.js';
 import type { StoredPlace, UploadNotes } from './part-outcome.js';
 import type { PartState } from './part-state.js';
 import { bytesIn, PART_NAME } from './parts.js';
+import { PartsProgress } from './parts-progress.js';
 import { readReport, REPORT_FILE } from './report.js';
 import { prefixOf } from './upload-target.js';
 
@@ -44,8 +45,13 @@ export interface Gathering {
   signal: AbortSignal;
   /** Called before tracks are fetched from the bucket. */
   fetching(): Promise<void>;
-  /** Called with the share of a part's bytes that have arrived. */
+  /** Called with the share of the recording that has been gathered, 0..1, while tracks are fetched. */
   onProgress(share: number): void;
+}
+
+/** A recording while it is gathered. */
+interface Job extends Gathering {
+  progress: PartsProgress;
 }
 
 /** Finds the tracks of recordings, on the disk or in their bucket. */
@@ -88,8 +94,11 @@ export class MixSource {
    * @throws ComponentError `BAD_RECORDING` when one is missing, `MIX_FAILED`, `DOWNLOAD_FAILED`
    */
   async gather(gathering: Gathering, work: string): Promise<string[]> {
-    const { part, later } = gathering;
-    const first = await this.#bring(gathering, part, work);
+    const { part, later, onProgress } = gathering;
+    const earlier = await this.earlier(part);
+    const progress = new PartsProgress(1 + earlier.length + later.length, onProgress);
+    const job = { ...gathering, progress };
+    const first = await this.#bring(job, part, work);
     const found = new Map([[part.name, first]]);
     const before: string[] = [];
     for (let at = first; ; ) {
@@ -97,7 +106,9 @@ export class MixSource {
       if (name === undefined) break;
       const isNew = typeof name === 'string' && PART_NAME.test(name) && !found.has(name);
       if (!isNew || found.size >= MAX_PARTS) throw new ComponentError('BAD_RECORDING', `${at} continues no other part`);
-      at = await this.#bringOther(gathering, name, work);
+      progress.next();
+      if (!earlier.includes(name)) progress.found();
+      at = await this.#bringOther(job, name, work);
       found.set(name, at);
       before.unshift(at);
     }
@@ -106,7 +117,8 @@ export class MixSource {
       if (!PART_NAME.test(name) || found.has(name) || found.size >= MAX_PARTS) {
         throw new ComponentError('BAD_RECORDING', `${name} cannot continue this recording`);
       }
-      const at = await this.#bringOther(gathering, name, work);
+      progress.next();
+      const at = await this.#bringOther(job, name, work);
       found.set(name, at);
       after.push(at);
     }
@@ -127,7 +139,7 @@ export class MixSource {
   }
 
   /** Brings the part that the caller has named. */
-  async #bring(gathering: Gathering, part: PartName, work: string): Promise<string> {
+  async #bring(gathering: Job, part: PartName, work: string): Promise<string> {
     const { uploaded } = this.#options;
     const to = join(work, part.name);
     await makeFolder(to);
@@ -153,7 +165,7 @@ export class MixSource {
   }
 
   /** Brings an earlier or later part, which another node may have recorded and uploaded. */
-  async #bringOther(gathering: Gathering, name: string, work: string): Promise<string> {
+  async #bringOther(gathering: Job, name: string, work: string): Promise<string> {
     const { part: asked, target, byRequest } = gathering;
     const part = { roomId: asked.roomId, name };
     const isHere = await exists(this.#directoryOf(part));
@@ -179,7 +191,7 @@ export class MixSource {
   }
 
   async #fetch(
-    { signal, fetching, onProgress }: Gathering,
+    { signal, fetching, progress }: Job,
     from: { part: PartName; to: string; store: S3Target; prefix: string; bytes: number },
   ): Promise<void> {
     const { clock, open = openStore } = this.#options;
@@ -193,7 +205,7 @@ export class MixSource {
         keyOf: (file) => keyOf(prefix, part.roomId, part.name, file),
         bytes,
         signal: AbortSignal.any([signal, overdue.signal]),
-        onProgress,
+        onProgress: (share) => progress.part(share),
       });
     } finally {
       clock.clearTimeout(timer);

@@ -217,7 +217,9 @@ export class Mixes implements PartMixes {
         {
           ...job,
           signal,
-          fetching: () => this.#become(job, { state: 'fetching' }),
+          fetching: async () => {
+            if (job.note.state !== 'fetching') await this.#become(job, { state: 'fetching' });
+          },
           onProgress: (share) => {
             job.progress = share;
           },

@@ -22,6 +22,8 @@ export interface GetLimits {
   maxBytes: number;
   /** Ends the download when aborted. */
   signal?: AbortSignal;
+  /** Called as bytes arrive, with their number so far. */
+  onBytes?(received: number): void;
 }
 
 /** One bucket. */
@@ -147,7 +149,7 @@ export async function openStore(
           Body.destroy();
         });
     },
-    get: async (Key, path, { maxBytes, signal }) => {
+    get: async (Key, path, { maxBytes, signal, onBytes }) => {
       const refused = (cause: unknown): ComponentError => failure('DOWNLOAD_FAILED', `get ${Key}`, cause);
       const handle = await openFile(path, 'wx').catch((cause: unknown) => {
         throw refused(cause);
@@ -156,7 +158,7 @@ export async function openStore(
         const ending = signal === undefined ? {} : { abortSignal: signal };
         const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }), ending);
         if (!(Body instanceof Readable)) throw new Error('the response has no body');
-        const limit = new ResponseLimit({ bytes: maxBytes, ms: getMs });
+        const limit = new ResponseLimit({ bytes: maxBytes, ms: getMs, onBytes });
         const file = handle.createWriteStream();
         await pipelineEnded(Body, limit, file, signal === undefined ? {} : { signal });
 

@@ -8,6 +8,8 @@ export const RESPONSE_MS = 60_000;
 export interface ResponseLimits {
   bytes: number;
   ms: number;
+  /** Called as bytes arrive, with their number so far. */
+  onBytes?: ((received: number) => void) | undefined;
 }
 
 /**
@@ -28,8 +30,12 @@ export class ResponseLimit extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#received += chunk.length;
-    if (this.#received > this.#limits.bytes) done(new Error(`the response has more than ${this.#limits.bytes} bytes`));
-    else done(null, chunk);
+    if (this.#received > this.#limits.bytes) {
+      done(new Error(`the response has more than ${this.#limits.bytes} bytes`));
+      return;
+    }
+    this.#limits.onBytes?.(this.#received);
+    done(null, chunk);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

@@ -25,9 +25,11 @@ export interface Pair {
   stop(): Promise<void>;
 }
 
-/** `prepare` fills a member's resources before it starts. */
+type Env = Readonly<Record<string, string>>;
+
+/** `env` may differ between members; `prepare` fills a member's resources before it starts. */
 export async function startPair(
-  env: Readonly<Record<string, string>> = {},
+  env: Env | ((alive: string) => Env) = {},
   prepare: (alive: string, resources: string) => Promise<void> = async () => {},
 ): Promise<Pair> {
   const port = String(await freeTcpPort());
@@ -58,7 +60,7 @@ export async function startPair(
           ERL_EPMD_PORT: port,
           JF_RESOURCES_BASE_PATH: resources,
           JF_SECRET_KEY_BASE: 'of a test',
-          ...env,
+          ...(typeof env === 'function' ? env(alive) : env),
         },
       });
       members.push({ ...node, name, api: new Api(node.url), resources });

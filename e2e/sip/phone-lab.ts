@@ -96,6 +96,8 @@ export class PhoneLab {
 }
 
 export interface LogLine {
+  /** ISO 8601 */
+  time: string;
   message: string;
   metadata: Record<string, unknown>;
 }

@@ -70,6 +70,9 @@ export const answers = `${header}${receiveInvite}${answer('180 Ringing')}${wait(
 export const answersAt = (address: string, port: number) =>
   answers.replace('[media_ip]', address).replace('[media_port]', String(port));
 
+/** Answers, and refuses every change of the call. */
+export const answersOnce = `${header}${receiveInvite}${withSdp('200 OK')}${receive('ACK')}${receiveInvite}${answer('488 Not Acceptable Here').replace(';tag=[call_number]', '')}${receive('ACK')}${receive('BYE')}${plain('200 OK')}${end}`;
+
 /** Refuses the call. */
 export const refuses = (status: string, more = '') =>
   `${header}${receiveInvite}${answer('180 Ringing')}${answer(status, more)}${receive('ACK')}${end}`;

@@ -30,7 +30,7 @@ describe('a component of a room that moves', () => {
         hosts.push(host);
         return {
           progress: () => ({ positionMs: 7 }),
-          close: async () => void closed.push(host.componentId),
+          close: async (moved) => void closed.push(`${host.componentId} ${moved}`),
           ...part,
         };
       },
@@ -60,7 +60,7 @@ describe('a component of a room that moves', () => {
     from.news();
     const snapshot = await move();
     expect(snapshot.components?.[0]?.options).toEqual({ secret: 'x' });
-    expect(closed).toEqual([id]);
+    expect(closed).toEqual([`${id} true`]);
     expect(hosts[1]).toMatchObject({
       componentId: id,
       resumed: { tracks: [{ trackId: 't', kind: 'video', metadata: null }], progress: { positionMs: 7 } },

@@ -32,6 +32,7 @@ export { readRoomFile, ROOM_FILE, roomFile } from './room-file.js';
 export { jsonEqual } from './json-equal.js';
 export type { DrainOrder } from './drain-order.js';
 export { RoomHost } from './room-host.js';
+export { type CallProgress, canMove } from './room/call-progress.js';
 export { MAX_STREAM_BYTES } from './room/room-snapshot.js';
 export type { ComponentState } from './room-reports.js';
 export type { RoomMeasure } from './room/room-journal.js';

@@ -1,4 +1,4 @@
-export type { CallEvent } from './calls/call.js';
+export type { CallEvent, MovingCall } from './calls/call-options.js';
 export { checkCredentials, parsePhoneNumber, parseRegistrar } from './calls/identity.js';
 export type { RegistrationEvent } from './calls/registration.js';
 export { type Challenge, chooseChallenge, type Credentials, DigestClient } from './digest.js';

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { CallEvent } from './calls/call.js';
+import type { CallEvent } from './calls/call-options.js';
 import type { RegistrationEvent } from './calls/registration.js';
 import { pcmAudio } from './testing/pcm-audio.js';
 import { SipHeaders } from './headers.js';

@@ -1,4 +1,5 @@
-import type { Call, CallEvent, CallState } from './calls/call.js';
+import type { Call } from './calls/call.js';
+import type { CallEvent, CallState, MovingCall } from './calls/call-options.js';
 import type { Account } from './calls/dialog.js';
 import type { EndReason } from './calls/end-reason.js';
 import { Liveness } from './calls/liveness.js';
@@ -56,6 +57,11 @@ export interface DialOptions {
   mediaTimeoutMs?: number;
 }
 
+interface OpenOptions extends DialOptions {
+  number: string;
+  former?: MovingCall;
+}
+
 /** A call in progress. */
 export interface PhoneCall {
   readonly number: string;
@@ -63,6 +69,10 @@ export interface PhoneCall {
   /** Resolves when the call has ended for any reason; never rejects. */
   readonly ended: Promise<{ reason: EndReason; status: number | undefined; text: string }>;
   hangUp(): void;
+  /** Returns what another phone needs to continue the call; undefined before the answer and after the end. */
+  moving(): MovingCall | undefined;
+  /** True: the other side must wait with changes, because another phone is about to continue the call. */
+  freeze(frozen: boolean): void;
   stats(): RtpStats;
 }
 
@@ -88,10 +98,11 @@ export class SipPhone {
   #agent: UserAgent | undefined;
   #account: Account | undefined;
   #registration: Registration | undefined;
-  #call: PhoneCall | undefined;
+  #call: (PhoneCall & { leave(): void }) | undefined;
   #dialling = false;
   /** True when the call was hung up while being prepared. */
   #hungUpEarly = false;
+  #hasLeft = false;
   #closed = false;
   /** Calls still waiting for their last response. */
   readonly #unsettled = new Set<Promise<void>>();
@@ -179,7 +190,19 @@ export class SipPhone {
    * call; and the error from opening the audio.
    */
   async dial(number: string, options: DialOptions): Promise<PhoneCall> {
-    const digits = parsePhoneNumber(number);
+    return this.#open({ ...options, number: parsePhoneNumber(number) });
+  }
+
+  /**
+   * Continues an answered call that another phone of the account had. The other side is asked to send its audio here;
+   * the event `moved` reports that it does.
+   * @throws as `dial`; SIP_MALFORMED for a call that cannot be continued
+   */
+  async resume(former: MovingCall, options: DialOptions): Promise<PhoneCall> {
+    return this.#open({ ...options, number: parsePhoneNumber(former.number), former });
+  }
+
+  async #open(options: OpenOptions): Promise<PhoneCall> {
     const agent = this.#agent;
     if (agent === undefined || this.#stopping !== undefined)
       throw new SipError('SIP_STATE', 'the phone has not been started');
@@ -188,13 +211,15 @@ export class SipPhone {
     this.#hungUpEarly = false;
     try {
       const media = await this.#openMedia(options);
-      if (this.#stopping) {
+      try {
+        if (this.#stopping || this.#hasLeft) throw new SipError('SIP_STATE', 'the phone was stopped');
+        const call = this.#begin(agent, media, options);
+        if (this.#hungUpEarly) call.hangUp();
+        return call;
+      } catch (error) {
         await media.close();
-        throw new SipError('SIP_STATE', 'the phone was stopped');
+        throw error;
       }
-      const call = this.#begin(agent, media, { ...options, number: digits });
-      if (this.#hungUpEarly) call.hangUp();
-      return call;
     } finally {
       this.#dialling = false;
     }
@@ -204,6 +229,12 @@ export class SipPhone {
   hangUp(): void {
     this.#hungUpEarly = true;
     this.#call?.hangUp();
+  }
+
+  /** Leaves an answered call to the phone that continues it, and hangs up any other; `stop` follows. */
+  leave(): void {
+    this.#hasLeft = true;
+    this.#call?.leave();
   }
 
   /** Hangs up, unregisters and closes the sockets. Idempotent; never rejects. */
@@ -262,8 +293,8 @@ export class SipPhone {
     });
   }
 
-  #begin(agent: UserAgent, media: CallMedia, options: DialOptions & { number: string }): PhoneCall {
-    const { number } = options;
+  #begin(agent: UserAgent, media: CallMedia, options: OpenOptions): PhoneCall {
+    const { number, former } = options;
     let end: (how: { reason: EndReason; status: number | undefined; text: string }) => void = () => {};
     let settle: () => void = () => {};
     const ended = new Promise<{ reason: EndReason; status: number | undefined; text: string }>((done) => (end = done));
@@ -282,7 +313,7 @@ export class SipPhone {
       if (event.type === 'media') {
         media.configure({ ...event.audio, signallingHosts: [...this.#hosts] });
         liveness.setHeld(event.audio.direction !== 'sendrecv');
-      } else if (event.type === 'answered') {
+      } else if (event.type === 'answered' || event.type === 'moved') {
         if (timeoutMs > 0) liveness.start();
       } else if (event.type === 'ended') {
         liveness.stop();
@@ -292,17 +323,21 @@ export class SipPhone {
       options.onEvent?.(event);
       if (event.type === 'ended') end({ reason: event.reason, status: event.status, text: event.text });
     };
-    const phone: PhoneCall = {
+    const phone = {
       number,
       get state() {
         return call.state;
       },
       ended,
       hangUp: () => call.hangUp(),
+      moving: () => call.moving(),
+      freeze: (frozen: boolean) => call.freeze(frozen),
+      leave: () => call.leave(),
       stats: () => media.stats(),
     };
     const call: Call = agent.dial({
       number,
+      ...(former === undefined ? {} : { former }),
       media: { address: this.#options.address, port: media.port },
       codecs: options.codecs ?? ['PCMU', 'PCMA'],
       ringTimeoutMs: options.ringTimeoutMs ?? 60_000,

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type Account, tagOf } from './calls/dialog.js';
-import { Call, type CallOptions } from './calls/call.js';
+import { Call } from './calls/call.js';
+import type { CallOptions } from './calls/call-options.js';
 import { escapeUser } from './calls/identity.js';
 import { Registration, type RegistrationEvent } from './calls/registration.js';
 import { ALLOW, responseWith, unsupported } from './calls/responses.js';
@@ -29,7 +30,7 @@ export interface RegisterOptions {
 }
 
 export type CallRequest = Pick<CallOptions, 'number' | 'media' | 'codecs' | 'ringTimeoutMs' | 'onEvent'> &
-  Partial<Pick<CallOptions, 'onSettled'>>;
+  Partial<Pick<CallOptions, 'onSettled' | 'former'>>;
 
 /** A SIP user agent for one account, without sockets: messages in, messages out. It places calls but accepts none. */
 export class UserAgent {
@@ -83,6 +84,7 @@ export class UserAgent {
     return this.#registration;
   }
 
+  /** Calls a number, or continues the call that another phone had. @throws SipError SIP_MALFORMED for the latter */
   dial(options: CallRequest): Call {
     const call = new Call({
       ...this.#exchangePort(),
@@ -90,7 +92,8 @@ export class UserAgent {
       contact: () => this.#contact(),
       ...options,
       onSettled: () => {
-        this.#calls.delete(call.callId);
+        // One that another phone has still tells the other side so.
+        if (!call.hasLeft) this.#calls.delete(call.callId);
         options.onSettled?.();
       },
     });

@@ -11,6 +11,8 @@ export interface RoomCallOptions {
   processes: PhoneProcesses;
   /** Unix milliseconds. */
   startedAt: number;
+  /** Id of its track; absent: a new one. */
+  trackId?: string | undefined;
   /** Called at most once, when the process has died; not after `close`. */
   onCrash(reason: string): void;
 }
@@ -113,7 +115,7 @@ export class RoomCall {
 
   #publish(): MediaFeed {
     const { media, componentId, report } = this.#options.host;
-    const trackId = randomUUID();
+    const { trackId = randomUUID() } = this.#options;
     const feed = media.openFeed({ trackId, endpointId: componentId, kind: 'audio', codec: 'opus' });
     report({
       do: 'publish',

@@ -1,4 +1,4 @@
-import type { Component, ComponentHost, ReceivedTrack } from '@bloom/rooms';
+import { type CallProgress, canMove, type Component, type ComponentHost, type ReceivedTrack } from '@bloom/rooms';
 import {
   type CallEvent,
   type LoggedMessage,
@@ -71,6 +71,8 @@ export interface SipInspection {
 const CODECS = ['opus', 'PCMU', 'PCMA'] as const;
 /** How long a call waits for the registrar's first response. Some providers accept calls without registration. */
 const REGISTRATION_WAIT_MS = 5000;
+/** The same for a call that has come from another node: until it is here, its phone hears nothing. */
+const RESUMED_WAIT_MS = 1000;
 
 interface CurrentCall {
   readonly room: RoomCall;
@@ -79,6 +81,8 @@ interface CurrentCall {
   held: boolean;
   /** Aborted when this side hangs up. */
   readonly hungUp: AbortController;
+  /** The call as the node had it from which it has come. */
+  readonly former: CallProgress | undefined;
 }
 
 /** A running SIP component: one account's phone in the room. */
@@ -92,10 +96,15 @@ export class SipComponent implements Component {
   #registrationFailure: { reason: string; status: number | null; text: string } | undefined;
   #tracks: readonly string[] = [];
   #call: CurrentCall | undefined;
+  /** Resolves with the call in progress once it has been dialled; undefined if it was cancelled before. */
+  #dialled: Promise<PhoneCall | undefined> = Promise.resolve(undefined);
   /** Number to dial once the current call, already hung up, has ended. */
   #next: string | undefined;
   #lastCall: EndedCall | undefined;
   #crashed = false;
+  #frozen = false;
+  /** The call as another node was told of it when the component was frozen. */
+  #leaving: CallProgress | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: SipComponentOptions) {
@@ -111,6 +120,8 @@ export class SipComponent implements Component {
       host.log.error('sip.start_failed', { address, bindAddress, error });
       this.#crash(`the phone cannot listen on ${bindAddress}`);
     });
+    const { progress, tracks } = host.resumed ?? {};
+    if (progress?.call !== undefined) this.#begin(progress.call.number, progress.call, tracks?.[0]?.trackId);
   }
 
   receive(tracks: readonly ReceivedTrack[]): void {
@@ -140,15 +151,25 @@ export class SipComponent implements Component {
     this.#phone.hangUp();
   }
 
-  /** The other node registers anew. A call ends: its sound comes to this address, and providers refuse others. */
-  progress(): object {
-    return {};
+  /** The other side of the call waits with changes, which would be lost here. */
+  freeze(frozen: boolean): void {
+    this.#frozen = frozen;
+    this.#call?.phone?.freeze(frozen);
+    this.#leaving = frozen ? this.#answered() : undefined;
   }
 
-  /** Hangs up, unregisters and leaves; takes at most 3 s. */
-  close(): Promise<void> {
+  /** The other node registers anew and continues an answered call. */
+  progress(): { call?: CallProgress } {
+    const call = this.#frozen ? this.#leaving : this.#answered();
+
+    return call === undefined ? {} : { call };
+  }
+
+  /** Hangs up, unless the call continues on another node, and unregisters; takes at most 3 s. */
+  close(moved = false): Promise<void> {
     if (this.#closing === undefined) {
-      this.#closing = this.#close();
+      // Not a call that was answered since: the other node knows nothing of it.
+      this.#closing = this.#close(moved && this.#leaving !== undefined);
       this.#options.onClosing(this.#closing);
     }
     return this.#closing;
@@ -184,62 +205,94 @@ export class SipComponent implements Component {
     };
   }
 
-  async #close(): Promise<void> {
-    this.hangUp();
-    this.#call?.room.close();
+  async #close(leaves: boolean): Promise<void> {
+    const call = this.#call;
+    if (leaves) this.#phone.leave();
+    else this.hangUp();
+    call?.room.close();
     await this.#started;
+    // A call that has just come from another node can only be hung up once it is here.
+    if (call?.former !== undefined && !leaves) await this.#dialled.catch(() => undefined);
     await this.#phone.stop();
   }
 
-  #begin(number: string): void {
+  /** Returns the call in progress if another node can continue it. */
+  #answered(): CallProgress | undefined {
+    if (this.#call === undefined || this.#call.hungUp.signal.aborted) return undefined;
+    const { room, phone, answeredAt, former } = this.#call;
+    if (phone === undefined) return former;
+    const moving = phone.moving();
+    if (moving === undefined || answeredAt === undefined) return undefined;
+    const call = { ...moving, startedAt: room.startedAt, answeredAt };
+
+    return canMove(call) ? call : undefined;
+  }
+
+  #begin(number: string, former?: CallProgress, trackId?: string): void {
     const { host, processes, clock } = this.#options;
     const room = new RoomCall({
       host,
       number,
       processes,
-      startedAt: clock.wall(),
+      startedAt: former?.startedAt ?? clock.wall(),
+      trackId,
       onCrash: (reason) => this.#crash(`the process of the call ended: ${reason}`),
     });
     const call: CurrentCall = {
       room,
       phone: undefined,
-      answeredAt: undefined,
-      held: false,
+      answeredAt: former?.answeredAt,
+      held: former?.held ?? false,
       hungUp: new AbortController(),
+      former,
     };
     this.#call = call;
     room.receive(this.#tracks);
-    void this.#dial(call);
+    this.#dialled = this.#dial(call);
+    void this.#follow(call, this.#dialled);
   }
 
-  async #dial(call: CurrentCall): Promise<void> {
-    const { number } = call.room;
-    const { log } = this.#options.host;
-    await this.#registrationAnswered(call.hungUp.signal);
-    if (call.hungUp.signal.aborted) {
-      this.#over(call, { reason: 'cancelled', status: undefined, text: '' });
-      return;
+  /** Dials a number, or asks the provider to send here what it sends to another node. */
+  async #dial(call: CurrentCall): Promise<PhoneCall | undefined> {
+    const { room, former } = call;
+    const { signal } = call.hungUp;
+    await this.#registrationAnswered(signal, former === undefined ? REGISTRATION_WAIT_MS : RESUMED_WAIT_MS);
+    if (former === undefined && signal.aborted) return undefined;
+    const options = {
+      audio: room.open,
+      codecs: CODECS,
+      onEvent: (event: CallEvent) => this.#callTold(call, event),
+    };
+    if (former === undefined) {
+      this.#options.host.log.info('sip.dialling', { number: room.number });
+      call.phone = await this.#phone.dial(room.number, options);
+    } else {
+      call.phone = await this.#phone.resume(former, options);
     }
-    log.info('sip.dialling', { number });
+    call.phone.freeze(this.#frozen);
+    if (signal.aborted) this.#phone.hangUp();
+
+    return call.phone;
+  }
+
+  async #follow(call: CurrentCall, dialled: Promise<PhoneCall | undefined>): Promise<void> {
+    const { number } = call.room;
     try {
-      call.phone = await this.#phone.dial(number, {
-        audio: call.room.open,
-        codecs: CODECS,
-        onEvent: (event) => this.#callTold(call, event),
-      });
-      this.#over(call, await call.phone.ended);
+      const phone = await dialled;
+      this.#over(call, (await phone?.ended) ?? { reason: 'cancelled', status: undefined, text: '' });
     } catch (error) {
       // Hung up, or its process died, which was already reported.
-      if (this.#closing === undefined && !this.#crashed) log.error('sip.dial_failed', { number, error });
+      if (this.#closing === undefined && !this.#crashed)
+        this.#options.host.log.error('sip.dial_failed', { number, error });
       this.#over(call, { reason: 'failed', status: undefined, text: '' });
     }
   }
 
   /** Resolves when calls may be made, or on hang-up. */
-  async #registrationAnswered(hungUp: AbortSignal): Promise<void> {
+  async #registrationAnswered(hungUp: AbortSignal, waitMs: number): Promise<void> {
     await this.#started;
     const { signal } = this.#registrationKnown;
-    await sleep(REGISTRATION_WAIT_MS, { clock: this.#options.clock, signal: AbortSignal.any([signal, hungUp]) });
+    await sleep(waitMs, { clock: this.#options.clock, signal: AbortSignal.any([signal, hungUp]) });
   }
 
   #callTold(call: CurrentCall, event: CallEvent): void {
@@ -252,6 +305,8 @@ export class SipComponent implements Component {
       case 'answered':
         call.answeredAt = clock.wall();
         return host.log.info('sip.answered', { number });
+      case 'moved':
+        return host.log.info('sip.call_moved', { number });
       case 'held':
         call.held = event.held;
         return host.log.info(event.held ? 'sip.held' : 'sip.resumed', { number });
@@ -272,7 +327,8 @@ export class SipComponent implements Component {
       ...(status === undefined ? {} : { status }),
       ...(text === '' ? {} : { answer: text }),
     };
-    if (ordinary) host.log.info('sip.call_ended', fields);
+    if (reason === 'not_moved') host.log.warn('sip.call_not_moved', fields);
+    else if (ordinary) host.log.info('sip.call_ended', fields);
     else host.log.warn('sip.call_failed', fields);
     const next = this.#next;
     this.#next = undefined;

@@ -142,13 +142,15 @@ test('keeps a room that a standby may take over from the time of its offer on', 
   expect(told).toContain('keepRoom');
 });
 
-test('offers a live stream only to a node that knows how streams move', async () => {
-  const stream = { track: 'main', codecs: '', next: 1, segments: [] };
-  const hls = { id: 'h', type: 'hls', options: {}, properties: {}, origins: [], tracks: [], progress: { stream } };
-  const components = [hls] as unknown as NonNullable<RoomSnapshot['components']>;
+test.each([
+  ['a live stream', 'streams', { stream: { track: 'main', codecs: '', next: 1, segments: [] } }],
+  ['a telephone call', 'calls', { call: { number: '1' } }],
+])('offers %s only to a node that knows how %s move', async (_what, many, progress) => {
+  const component = { id: 'h', type: 'any', options: {}, properties: {}, origins: [], tracks: [], progress };
+  const components = [component] as unknown as NonNullable<RoomSnapshot['components']>;
   const offerAnswer = { accepted: true };
   const { departures, avoided } = start({ components, offerAnswer, protocol: 2 });
-  expect(await departures.move('kitchen')).toBe('b of release 1.2.3 does not know how streams move');
+  expect(await departures.move('kitchen')).toBe(`b of release 1.2.3 does not know how ${many} move`);
   await departures.move('kitchen');
   expect(avoided()).toEqual(['b']);
   const newer = start({ components, offerAnswer, protocol: 3 });

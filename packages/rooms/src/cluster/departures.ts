@@ -2,6 +2,7 @@ import type { Log } from '@bloom/log';
 import { inTime, sleep, type Clock } from '@bloom/time';
 import type { MoveOutcome } from '../drain-order.js';
 import type { RoomHost } from '../room-host.js';
+import type { ComponentProgress } from '../room/component-kind.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
@@ -11,9 +12,10 @@ import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
 import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } from '../room/room-webhooks.js';
 
-/** Versions of the member protocol that know moves, and moves of live streams and undelivered webhooks. */
+/** Versions of the member protocol that know moves, and moves of live streams, calls and undelivered webhooks. */
 const MOVES = 2;
 const STREAMS_MOVE = 3;
+const CALLS_MOVE = 3;
 const WEBHOOKS_MOVE = 3;
 /** How long a frozen room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
@@ -342,10 +344,12 @@ export class Departures {
     departure.backlog = port.speaks(node, WEBHOOKS_MOVE) ? webhooks.pause(roomId) : undefined;
     const left = departure.backlog === undefined ? undefined : encodeBacklog(departure.backlog);
     const snapshot = left === undefined ? state : { ...state, webhooks: left };
-    const hasStream = snapshot.components?.some(({ progress }) => progress.stream !== undefined) === true;
-    if (hasStream && !port.speaks(node, STREAMS_MOVE)) {
+    const unknown = snapshot.components
+      ?.map(({ progress }) => needsOf(progress))
+      .find((needs) => needs !== undefined && !port.speaks(node, needs.protocol));
+    if (unknown !== undefined) {
       this.#refusedAt.set(node, this.#options.clock.now());
-      return `${node} of release ${port.releaseOf(node) ?? '0.1.0 or earlier'} does not know how streams move`;
+      return `${node} of release ${port.releaseOf(node) ?? '0.1.0 or earlier'} does not know how ${unknown.what} move`;
     }
     const text = JSON.stringify(snapshot);
     if (text.length > MAX_SNAPSHOT) return `its state has more than ${MAX_SNAPSHOT} characters`;
@@ -433,4 +437,11 @@ export class Departures {
       await sleep(TAKE_PAUSE_MS, { clock });
     }
   }
+}
+
+/** Returns what a component continues elsewhere only with a certain version of the member protocol. */
+function needsOf({ stream, call }: ComponentProgress): { what: string; protocol: number } | undefined {
+  if (stream !== undefined) return { what: 'streams', protocol: STREAMS_MOVE };
+
+  return call === undefined ? undefined : { what: 'calls', protocol: CALLS_MOVE };
 }

@@ -5,8 +5,8 @@ import type { RoomWorld } from './room-world.js';
 /** Ends components and gives them the tracks that they receive. A fault here is the component's, never the room's. */
 export function componentEffects(context: ActorContext<RoomProtocol>): Pick<RoomWorld, 'endComponent' | 'routeTracks'> {
   return {
-    endComponent: ({ id, running }) => {
-      running.close().catch((error: unknown) => {
+    endComponent: ({ id, running }, moved = false) => {
+      running.close(moved).catch((error: unknown) => {
         context.log.warn('component.close_failed', { componentId: id, error });
       });
     },

@@ -3,6 +3,7 @@ import type { MediaRoom } from '@bloom/sfu';
 import type { EndpointTrack, KnownTrack } from '../peer/peer-session.js';
 import type { ComponentType } from '../component-schemas.js';
 import type { EndpointType, VideoCodec } from '../room-service.js';
+import type { CallProgress } from './call-progress.js';
 
 /** One kind of server-side component. A node offers the kinds that its configuration enables. */
 export interface ComponentKind {
@@ -71,6 +72,7 @@ export interface ComponentProgress {
   /** Unix milliseconds, by the clock of the former node. */
   atMs?: number;
   stream?: StreamProgress;
+  call?: CallProgress;
   /** The backend has been told that the stream is playable. Absent: a release that tells nobody again. */
   playable?: boolean;
 }
@@ -136,8 +138,11 @@ export interface Component {
   setPaused?(paused: boolean): boolean;
   dial?(phoneNumber: string): void;
   hangUp?(): void;
-  /** Idempotent; slow work (upload, hang-up) continues in the background. */
-  close(): Promise<void>;
+  /**
+   * Idempotent; slow work (upload, hang-up) continues in the background. `moved`: the component continues on another
+   * node, from its last progress.
+   */
+  close(moved?: boolean): Promise<void>;
 }
 
 /** What a component reports to its room. */

@@ -469,7 +469,7 @@ export class RoomMachine {
 
   #endComponent(component: ComponentRecord, why: ComponentEnd): void {
     if (why !== 'room_moved') this.#endpoints.componentGone(component);
-    this.#world.endComponent(component);
+    this.#world.endComponent(component, why === 'room_moved');
     this.#journal.componentEnded(component, why);
   }
 

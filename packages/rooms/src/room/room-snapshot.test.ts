@@ -61,6 +61,38 @@ test.each<[string, object]>([
   expect(withStream(changes)).toMatch(/^expected components.*progress.*stream/);
 });
 
+const CALL = {
+  number: '+49301234',
+  startedAt: 1,
+  answeredAt: 2,
+  held: false,
+  dialog: {
+    callId: 'c',
+    from: '<sip:room@pbx.test>;tag=a',
+    to: '<sip:+49301234@pbx.test>;tag=b',
+    remoteTarget: 'sip:phone@192.0.2.20:5062',
+    routes: ['<sip:edge.test;lr>'],
+    localSequence: 3,
+    remoteSequence: null,
+  },
+  session: { id: 1, version: 2, origin: '192.0.2.1' },
+};
+const withCall = (call: object): string => faultOf({ components: [{ ...COMPONENT, type: 'sip', progress: { call } }] });
+
+test('a room moves with its telephone call', () => {
+  expect(withCall(CALL)).toBe('none');
+  expect(withCall({ ...CALL, dialog: { ...CALL.dialog, remoteSequence: 7, routes: [] } })).toBe('none');
+});
+
+test.each<[string, object]>([
+  ['whose texts would add header fields', { dialog: { ...CALL.dialog, to: '<sip:a@b>\r\nEvil: yes' } }],
+  ['whose session has no address', { session: { ...CALL.session, origin: '1.2.3.4 x' } }],
+  ['that is too long', { dialog: { ...CALL.dialog, routes: Array.from({ length: 600 }, () => '<sip:edge.test>') } }],
+  ['without a dialog', { dialog: undefined }],
+])('a room with a call %s is refused', (_what, changes) => {
+  expect(withCall({ ...CALL, ...changes })).toMatch(/^expected components.*progress.*call/);
+});
+
 test('a room with two people or two components of one id is refused', () => {
   expect(faultOf({ peers: [PEER, PEER] })).toBe('expected peers to be a list of different ids');
   expect(faultOf({ components: [COMPONENT, { ...COMPONENT, type: 'sip' }] })).toBe(

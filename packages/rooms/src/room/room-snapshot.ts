@@ -16,6 +16,7 @@ import {
 import { type BacklogText, backlogText } from './room-webhooks.js';
 import type { NamedConfig, PeerPermissions } from '../room-service.js';
 import { type ComponentType, MAX_ORIGINS } from '../component-schemas.js';
+import { callProgress } from './call-progress.js';
 import type { ComponentProgress, StreamedSegment, StreamProgress } from './component-kind.js';
 import { componentType, id, namedConfig, permissions, properties } from './view-shapes.js';
 
@@ -160,6 +161,7 @@ const progress: Shape<ComponentProgress> = object({
   paused: optional(flag),
   atMs: optional(count),
   stream: optional(stream),
+  call: optional(callProgress),
   playable: optional(flag),
 } satisfies Record<keyof ComponentProgress, unknown>);
 

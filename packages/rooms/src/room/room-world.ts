@@ -34,8 +34,8 @@ export interface RoomWorld {
   deliver(peer: PeerRecord, message: RoomMessage, over: 'data' | 'websocket'): void;
   /** Returns false for an event of a transport that the peer no longer has. */
   isCurrent(event: MediaRoomEvent): boolean;
-  /** Ends what the component started and what it receives. */
-  endComponent(component: ComponentRecord): void;
+  /** Ends what the component started and what it receives. `moved`: it continues on another node. */
+  endComponent(component: ComponentRecord, moved?: boolean): void;
   /** Replaces the tracks that the component receives. */
   routeTracks(component: ComponentRecord, tracks: readonly ReceivedTrack[]): void;
   setTimer(timer: RoomTimer, ms: number): void;

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { SipRequest } from '../message.js';
 import { answered, contact, dial, routes } from '../testing/dialled-call.js';
 import { challenge, sdpAnswer, TestAgent } from '../testing/test-agent.js';
-import type { Call, CallEvent } from './call.js';
+import type { Call } from './call.js';
+import type { CallEvent } from './call-options.js';
 
 const minutes = 60_000;
 

@@ -1,66 +1,33 @@
-import { type Clock, Timer } from '@bloom/time';
+import { Timer } from '@bloom/time';
 import { isSipError } from '../errors.js';
 import { SipHeaders } from '../headers.js';
 import { sessionDescription } from '../media/body.js';
-import type { CodecName } from '../media/codecs.js';
 import { AudioNegotiator, type NegotiatedAudio } from '../media/negotiation.js';
 import type { SipRequest, SipResponse } from '../message.js';
-import type { Randomness } from '../randomness.js';
 import { cancelOf, InviteClient } from '../transactions/invite-client.js';
 import type { ServerTransaction } from '../transactions/server-transaction.js';
 import { LIFETIME } from '../transactions/client-transaction.js';
-import type { Target } from '../transport/target.js';
 import { parseNameAddress, parseUri } from '../values.js';
+import { Acknowledgements } from './acknowledgements.js';
 import { Authenticator } from './authenticator.js';
+import type { CallEvent, CallOptions, CallState, MovingCall } from './call-options.js';
 import { DialogRequests } from './dialog-requests.js';
-import type { Account } from './dialog.js';
 import { Dialog, dialogIdOfRequest, tagOf } from './dialog.js';
 import type { EndReason } from './end-reason.js';
 import { reasonOfStatus } from './end-reason.js';
-import type { ExchangeOutcome, ExchangePort } from './exchange.js';
+import type { ExchangeOutcome } from './exchange.js';
 import { Exchange } from './exchange.js';
 import { addressOfRecord, numberUri } from './identity.js';
+import { Reinvite } from './reinvite.js';
 import { ACCEPT, ALLOW } from './responses.js';
 
-export type CallEvent =
-  /** The other phone is ringing: 180 or another provisional response after 100. */
-  | { type: 'ringing'; status: number }
-  /** Audio can flow: `early` before the answer, and again after each change. */
-  | { type: 'media'; audio: NegotiatedAudio; early: boolean }
-  | { type: 'answered' }
-  /** The other side put us on hold, or resumed. */
-  | { type: 'held'; held: boolean }
-  /** A key pressed at the other end, reported by INFO. */
-  | { type: 'digit'; digit: string }
-  /** `status` and `text` are the provider's response, if there was one. */
-  | { type: 'ended'; reason: EndReason; status: number | undefined; text: string };
+const UNKNOWN = 'the other side does not know this call';
 
-export type CallState = 'idle' | 'dialling' | 'ringing' | 'answered' | 'ended';
-
-export interface CallOptions extends ExchangePort {
-  account: Account;
-  clock: Clock;
-  randomness: Randomness;
-  /** Digits, with an optional leading `+`. */
-  number: string;
-  contact: () => string;
-  /** Where we listen for RTP. */
-  media: { address: string; port: number };
-  codecs: readonly CodecName[];
-  /** The call is cancelled if it is not answered within this time. */
-  ringTimeoutMs: number;
-  onEvent: (event: CallEvent) => void;
-  /** Called after `ended`, when the last response has arrived. */
-  onSettled: () => void;
-}
-
-/** Maximum number of forked branches to acknowledge and end: each costs an ACK and a BYE. */
-const MAX_BRANCHES = 16;
-
-interface Acknowledged {
-  request: SipRequest;
-  target: Target | undefined;
-}
+/**
+ * Requests that the former phone may have sent in the dialog since it described the call. A gap does no harm: sequence
+ * numbers only have to grow (RFC 3261 section 12.2.1.1).
+ */
+const SKIPPED_SEQUENCES = 10;
 
 /** An outgoing call from INVITE to its end; RFC 3261 sections 9, 13, 14 and 15. */
 export class Call {
@@ -75,7 +42,11 @@ export class Call {
   #uri: string;
   #redirected = false;
   #asking: Exchange | undefined;
-  readonly #acks = new Map<string, Acknowledged>();
+  /** Set while the other side has not accepted yet that the call is here now. */
+  #moving: Reinvite | undefined;
+  #isFrozen = false;
+  #hasLeft = false;
+  readonly #acks: Acknowledgements;
   readonly #requests: DialogRequests;
   #sequence = 0;
   #lastInvite: SipRequest | undefined;
@@ -87,20 +58,27 @@ export class Call {
   #pending = 0;
   #settled = false;
 
+  /** @throws SipError SIP_MALFORMED for a former call with unusable addresses */
   constructor(options: CallOptions) {
     this.#options = options;
-    const { randomness } = options;
-    this.callId = randomness.token();
+    const { randomness, former } = options;
+    if (former !== undefined) {
+      const { localSequence, ...dialog } = former.dialog;
+      this.#dialog = new Dialog({ ...dialog, localSequence: localSequence + SKIPPED_SEQUENCES });
+      this.#held = former.held;
+    }
+    this.callId = former?.dialog.callId ?? randomness.token();
     this.#tag = randomness.token();
     this.#authenticator = new Authenticator(options.account, randomness);
     this.#timer = new Timer(options.clock);
     this.#negotiator = new AudioNegotiator({
       ...options.media,
       codecs: options.codecs,
-      sessionId: randomness.below(2 ** 31),
+      session: former?.session ?? { id: randomness.below(2 ** 31), version: 0, origin: options.media.address },
     });
     this.#uri = numberUri(options.account, options.number);
     this.#invite = this.#newInvite();
+    this.#acks = new Acknowledgements(options);
     this.#requests = new DialogRequests({
       contact: options.contact,
       negotiator: this.#negotiator,
@@ -116,8 +94,17 @@ export class Call {
     return this.#state;
   }
 
+  /** True once another phone has the call. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
   start(): void {
     if (this.#state !== 'idle') return;
+    if (this.#dialog !== undefined) {
+      this.#bringHere(this.#dialog);
+      return;
+    }
     this.#state = 'dialling';
     this.#timer.start(this.#options.ringTimeoutMs, () => this.#hangUp('no_answer'));
     this.#invite.start();
@@ -128,18 +115,46 @@ export class Call {
     this.#hangUp(reason ?? (this.#state === 'answered' ? 'hung_up' : 'cancelled'));
   }
 
+  /** Returns what another phone needs to continue the call; undefined before the answer and after the end. */
+  moving(): MovingCall | undefined {
+    if (this.#state !== 'answered' || this.#dialog === undefined) return undefined;
+    const { number } = this.#options;
+    return { number, dialog: this.#dialog.state(), session: this.#negotiator.session, held: this.#held };
+  }
+
+  /** True: changes of the call wait, because another phone is about to continue it. */
+  freeze(frozen: boolean): void {
+    this.#isFrozen = frozen;
+    this.#requests.freeze(frozen);
+  }
+
+  /** Leaves an answered call to another phone: the other side is told nothing. Ends it in any other state. */
+  leave(): void {
+    if (this.moving() === undefined) {
+      this.hangUp();
+      return;
+    }
+    this.#hasLeft = true;
+    this.freeze(true);
+    this.#moving?.abandon();
+    this.#end('moved');
+    this.#settle();
+  }
+
   /** Drops the call without notifying anyone. */
   close(): void {
     this.#state = 'ended';
     this.#settled = true;
     this.#timer.stop();
     this.#asking?.abandon();
+    this.#moving?.abandon();
     this.#invite.abandon();
   }
 
   /** True for requests of the other side within this call. */
   owns(request: SipRequest): boolean {
-    if (this.#state === 'ended' || this.#dialog === undefined) return false;
+    const isHere = this.#state !== 'ended' || this.#hasLeft;
+    if (!isHere || this.#dialog === undefined) return false;
     return dialogIdOfRequest(request) === this.#dialog.id;
   }
 
@@ -160,12 +175,7 @@ export class Call {
 
   /** Takes a 2xx that is retransmitted or comes from another branch of a fork (sections 13.2.2.4 and 17.1.1.3). */
   successAgain(response: SipResponse, request?: SipRequest): void {
-    const known = this.#acks.get(tagOf(response.headers.get('To')));
-    if (known !== undefined) {
-      if (known.target !== undefined) this.#options.transactions.sendAck(known.request, known.target);
-      return;
-    }
-    if (this.#acks.size >= MAX_BRANCHES) return;
+    if (this.#acks.repeat(response) || this.#acks.areFull) return;
     const invite = request ?? this.#lastInvite;
     if (invite !== undefined) this.#refuseSuccess(response, invite);
   }
@@ -176,7 +186,7 @@ export class Call {
    */
   ask(answered: () => void): void {
     const dialog = this.#dialog;
-    if (this.#state !== 'answered' || dialog === undefined) return;
+    if (this.#state !== 'answered' || dialog === undefined || this.#isFrozen) return;
     this.#asking?.abandon();
     this.#asking = new Exchange({
       port: this.#options,
@@ -190,12 +200,59 @@ export class Call {
       onOutcome: (outcome) => {
         if ('failure' in outcome) return;
         const { status } = outcome.response;
-        if (status === 481 || status === 408)
-          this.#hangUp('remote_hung_up', status, 'the other side does not know this call');
+        if (isUnknown(status)) this.#hangUp('remote_hung_up', status, UNKNOWN);
         else answered();
       },
     });
     this.#asking.start();
+  }
+
+  /** Tells the other side that the call is here now, RFC 3261 section 14.1. */
+  #bringHere(dialog: Dialog): void {
+    this.#state = 'answered';
+    this.#moving = new Reinvite({
+      port: this.#options,
+      authenticator: this.#authenticator,
+      hop: dialog.nextHop,
+      build: () => {
+        const request = dialog.request('INVITE');
+        this.#describe(request.headers);
+        this.#lastInvite = { ...request, body: this.#negotiator.offer() };
+        return this.#lastInvite;
+      },
+      onOutcome: (outcome) => {
+        this.#moving = undefined;
+        this.#broughtHere(dialog, outcome);
+      },
+      onSuccessAgain: (response, request) => this.successAgain(response, request),
+    });
+    this.#moving.start();
+  }
+
+  #broughtHere(dialog: Dialog, outcome: ExchangeOutcome): void {
+    if ('failure' in outcome) {
+      this.#hangUp('not_moved', undefined, 'the provider does not answer');
+      return;
+    }
+    const { response, request } = outcome;
+    const { status, reason } = response;
+    if (status >= 300) {
+      if (isUnknown(status)) this.#hangUp('remote_hung_up', status, UNKNOWN);
+      else this.#hangUp('not_moved', status, `${status} ${reason}`);
+      return;
+    }
+    dialog.refreshTarget(response);
+    this.#acks.send(dialog, request, response);
+    let audio: NegotiatedAudio;
+    try {
+      audio = this.#negotiator.takeAnswer(sessionDescription(response) ?? response.body);
+    } catch (error) {
+      if (!isSipError(error, 'SDP_UNUSABLE')) throw error;
+      this.#hangUp('not_moved', status, error.message);
+      return;
+    }
+    this.#emit({ type: 'moved' });
+    this.#mediaChanged(audio);
   }
 
   #newInvite(): Exchange {
@@ -215,7 +272,7 @@ export class Call {
   }
 
   #buildInvite(): SipRequest {
-    const { account, number, contact } = this.#options;
+    const { account, number } = this.#options;
     this.#sequence += 1;
     const uri = this.#uri;
     const headers = new SipHeaders();
@@ -224,13 +281,18 @@ export class Call {
     headers.set('To', `<${numberUri(account, number)}>`);
     headers.set('Call-ID', this.callId);
     headers.set('CSeq', `${this.#sequence} INVITE`);
-    headers.set('Contact', `<${contact()}>`);
+    this.#describe(headers);
+    this.#lastInvite = { kind: 'request', method: 'INVITE', uri, headers, body: this.#negotiator.offer() };
+    return this.#lastInvite;
+  }
+
+  /** Adds what an INVITE says about us and about its body. */
+  #describe(headers: SipHeaders): void {
+    headers.set('Contact', `<${this.#options.contact()}>`);
     headers.set('Allow', ALLOW);
     headers.set('Accept', ACCEPT);
     headers.set('User-Agent', 'Bloom');
     headers.set('Content-Type', 'application/sdp');
-    this.#lastInvite = { kind: 'request', method: 'INVITE', uri, headers, body: this.#negotiator.offer() };
-    return this.#lastInvite;
   }
 
   #provisional(response: SipResponse, request: SipRequest): void {
@@ -239,7 +301,7 @@ export class Call {
       return;
     }
     const tag = tagOf(response.headers.get('To'));
-    if (tag !== '' && this.#dialog?.remoteTag !== tag) this.#dialog = new Dialog(request, response);
+    if (tag !== '' && this.#dialog?.remoteTag !== tag) this.#dialog = Dialog.of(request, response);
     if (response.status === 100) return;
     const description = sessionDescription(response);
     if (description !== undefined && description.length > 0) {
@@ -296,7 +358,7 @@ export class Call {
     let dialog: Dialog;
     try {
       const early = this.#dialog?.remoteTag === tagOf(response.headers.get('To')) ? this.#dialog : undefined;
-      dialog = early ?? new Dialog(request, response);
+      dialog = early ?? Dialog.of(request, response);
       dialog.confirm(response);
     } catch (error) {
       if (!isSipError(error, 'SIP_MALFORMED')) throw error;
@@ -304,7 +366,7 @@ export class Call {
       return;
     }
     this.#dialog = dialog;
-    this.#acknowledge(dialog, request, response);
+    this.#acks.send(dialog, request, response);
     this.#state = 'answered';
     let audio = this.#negotiator.agreed;
     try {
@@ -323,27 +385,13 @@ export class Call {
   /** Acknowledges and then ends a dialog that is no longer wanted. */
   #refuseSuccess(response: SipResponse, request: SipRequest): void {
     try {
-      const dialog = new Dialog(request, response);
+      const dialog = Dialog.of(request, response);
       dialog.confirm(response);
-      this.#acknowledge(dialog, request, response);
+      this.#acks.send(dialog, request, response);
       this.#bye(dialog);
     } catch (error) {
       if (!isSipError(error, 'SIP_MALFORMED')) throw error;
     }
-  }
-
-  #acknowledge(dialog: Dialog, invite: SipRequest, response: SipResponse): void {
-    const sequence = Number.parseInt(invite.headers.get('CSeq') as string, 10);
-    const ack = dialog.request('ACK', sequence);
-    // The ACK carries the credentials of its INVITE (section 22.1).
-    for (const name of ['Authorization', 'Proxy-Authorization']) ack.headers.set(name, ...invite.headers.all(name));
-    const acknowledged: Acknowledged = { request: ack, target: undefined };
-    this.#acks.set(tagOf(response.headers.get('To')), acknowledged);
-    this.#options.locate(dialog.nextHop, ([target]) => {
-      if (target === undefined) return;
-      acknowledged.target = target;
-      this.#options.transactions.sendAck(ack, target);
-    });
   }
 
   #hangUp(reason: EndReason, status?: number, text = ''): void {
@@ -352,6 +400,7 @@ export class Call {
     this.#timer.stop();
     this.#end(reason, status, text);
     if (state === 'answered' && this.#dialog !== undefined) {
+      this.#moving?.abandon();
       if (reason !== 'remote_hung_up') this.#bye(this.#dialog);
       return;
     }
@@ -429,6 +478,11 @@ export class Call {
     this.#timer.stop();
     this.#options.onSettled();
   }
+}
+
+/** True for responses that deny a dialog (section 12.2.1.2). */
+function isUnknown(status: number): boolean {
+  return status === 481 || status === 408;
 }
 
 /** Returns the URI of a Contact if it can be called; `sips` cannot, for lack of TLS. */

@@ -20,11 +20,17 @@ export interface DialogRequestsOptions {
 /** Answers requests inside a dialog: BYE, re-INVITE, UPDATE, INFO, OPTIONS. */
 export class DialogRequests {
   readonly #options: DialogRequestsOptions;
+  #isFrozen = false;
   /** The re-INVITE that was answered but not yet acknowledged. */
   #invite: { transaction: InviteServer; sequence: number; offered: boolean } | undefined;
 
   constructor(options: DialogRequestsOptions) {
     this.#options = options;
+  }
+
+  /** True: the other side is asked to repeat its changes, which then reach the phone that continues the call. */
+  freeze(frozen: boolean): void {
+    this.#isFrozen = frozen;
   }
 
   receive(request: SipRequest, transaction: ServerTransaction, inOrder: boolean): void {
@@ -37,6 +43,10 @@ export class DialogRequests {
     const bad = unsupported(request);
     if (bad !== undefined) {
       transaction.respond(bad);
+      return;
+    }
+    if (this.#isFrozen && (request.method === 'INVITE' || request.method === 'UPDATE')) {
+      respond(491, 'Request Pending');
       return;
     }
     switch (request.method) {

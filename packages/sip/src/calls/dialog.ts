@@ -13,6 +13,22 @@ export interface Account extends Credentials {
   transport: 'UDP' | 'TCP' | undefined;
 }
 
+/** A dialog as plain data, so that another process can continue it. */
+export interface DialogState {
+  callId: string;
+  /** Values of the header fields in our requests, tags included. */
+  from: string;
+  to: string;
+  /** URI of the other side. */
+  remoteTarget: string;
+  /** Values of Route, next hop first. */
+  routes: readonly string[];
+  /** CSeq of our last request. */
+  localSequence: number;
+  /** CSeq of the last request of the other side; null before the first. */
+  remoteSequence: number | null;
+}
+
 /** A dialog in which we were the caller, RFC 3261 section 12. Early until a 2xx confirms it. */
 export class Dialog {
   readonly callId: string;
@@ -26,17 +42,31 @@ export class Dialog {
   #localSequence: number;
   #remoteSequence: number | undefined;
 
-  /** Creates a dialog from a response with a To tag (section 12.1.2). @throws SipError SIP_MALFORMED */
-  constructor(invite: SipRequest, response: SipResponse) {
-    this.callId = invite.headers.get('Call-ID') as string;
-    this.#from = invite.headers.get('From') as string;
-    this.localTag = parseNameAddress(this.#from).params.get('tag') as string;
-    this.#to = response.headers.get('To') as string;
-    this.remoteTag = parseNameAddress(this.#to).params.get('tag') ?? '';
-    this.#localSequence = parseCSeq(invite.headers.get('CSeq') as string).sequence;
-    this.#remoteTarget = contactOf(response) ?? invite.uri;
-    this.#routes = response.headers.all('Record-Route').toReversed();
+  /** Continues a dialog. @throws SipError SIP_MALFORMED */
+  constructor({ callId, from, to, remoteTarget, routes, localSequence, remoteSequence }: DialogState) {
+    this.callId = callId;
+    this.#from = from;
+    this.localTag = tagOf(from);
+    this.#to = to;
+    this.remoteTag = tagOf(to);
+    this.#localSequence = localSequence;
+    this.#remoteSequence = remoteSequence ?? undefined;
+    this.#remoteTarget = remoteTarget;
+    this.#routes = routes;
     this.#check();
+  }
+
+  /** Creates a dialog from a response with a To tag (section 12.1.2). @throws SipError SIP_MALFORMED */
+  static of(invite: SipRequest, response: SipResponse): Dialog {
+    return new Dialog({
+      callId: invite.headers.get('Call-ID') as string,
+      from: invite.headers.get('From') as string,
+      to: response.headers.get('To') as string,
+      remoteTarget: contactOf(response) ?? invite.uri,
+      routes: response.headers.all('Record-Route').toReversed(),
+      localSequence: parseCSeq(invite.headers.get('CSeq') as string).sequence,
+      remoteSequence: null,
+    });
   }
 
   get id(): string {
@@ -55,6 +85,19 @@ export class Dialog {
     this.#routes = response.headers.all('Record-Route').toReversed();
     this.refreshTarget(response);
     this.#check();
+  }
+
+  /** Returns what another process needs to continue the dialog. */
+  state(): DialogState {
+    return {
+      callId: this.callId,
+      from: this.#from,
+      to: this.#to,
+      remoteTarget: this.#remoteTarget,
+      routes: this.#routes,
+      localSequence: this.#localSequence,
+      remoteSequence: this.#remoteSequence ?? null,
+    };
   }
 
   /** Takes the remote target of a re-INVITE or UPDATE, or of the 2xx to our INVITE (section 12.2). */

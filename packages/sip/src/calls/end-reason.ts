@@ -21,6 +21,10 @@ export type EndReason =
   | 'server_error'
   /** No response at all, or no route to the provider. */
   | 'unreachable'
+  /** Another phone has continued the call. */
+  | 'moved'
+  /** The provider does not accept that the call came here from another phone. */
+  | 'not_moved'
   /** No audio, no RTCP and no response to OPTIONS arrived. */
   | 'media_timeout'
   /** Any other refusal. */

@@ -6,7 +6,12 @@ import { AudioNegotiator } from './negotiation.js';
 import { parseSdp, writeSdp } from './sdp.js';
 
 const negotiator = (codecs: ('PCMU' | 'PCMA' | 'opus')[] = ['PCMU', 'PCMA', 'opus']) =>
-  new AudioNegotiator({ address: '192.0.2.1', port: 40_000, codecs, sessionId: 7 });
+  new AudioNegotiator({
+    address: '192.0.2.1',
+    port: 40_000,
+    codecs,
+    session: { id: 7, version: 0, origin: '192.0.2.1' },
+  });
 const description = (...media: string[]) =>
   Buffer.from(['v=0', 'o=- 1 3 IN IP4 192.0.2.9', 's=-', 'c=IN IP4 192.0.2.9', 't=0 0', ...media, ''].join('\r\n'));
 
@@ -136,7 +141,10 @@ describe('an answer', () => {
 test('parses what it writes', () => {
   const sdp = parseSdp(negotiator().offer());
   const { media } = sdp;
-  expect(parseSdp(writeSdp({ address: '2001:db8::1', sessionId: 1, version: 1, media })).media[0]).toMatchObject({
+  expect(
+    parseSdp(writeSdp({ address: '2001:db8::1', session: { id: 1, version: 1, origin: '2001:db8::1' }, media }))
+      .media[0],
+  ).toMatchObject({
     address: '2001:db8::1',
     formats: media[0]?.formats,
   });

@@ -4,7 +4,7 @@ import { SipError } from '../errors.js';
 import type { Codec, CodecName } from './codecs.js';
 import { codecs, TELEPHONE_EVENT_TYPE } from './codecs.js';
 import { plainAddress } from './rtp-source.js';
-import type { Direction, Sdp, SdpFormat, SdpMedia } from './sdp.js';
+import type { Direction, Sdp, SdpFormat, SdpMedia, SdpSession } from './sdp.js';
 import { parseSdp, writeSdp } from './sdp.js';
 
 /** The negotiated audio of a call. */
@@ -30,7 +30,8 @@ export interface AudioNegotiatorOptions {
   port: number;
   /** In order of preference. */
   codecs: readonly CodecName[];
-  sessionId: number;
+  /** The session so far; `version` is that of the last description. */
+  session: SdpSession;
 }
 
 /** Addresses that cannot be sent to: sockets would send to this machine instead. */
@@ -46,11 +47,16 @@ const mirrored: Readonly<Record<Direction, Direction>> = {
 /** Makes offers and answers, and reads those of the other side, throughout a call. */
 export class AudioNegotiator {
   readonly #options: AudioNegotiatorOptions;
-  #version = 0;
+  #session: SdpSession;
   #agreed: NegotiatedAudio | undefined;
 
   constructor(options: AudioNegotiatorOptions) {
     this.#options = options;
+    this.#session = options.session;
+  }
+
+  get session(): SdpSession {
+    return this.#session;
   }
 
   get agreed(): NegotiatedAudio | undefined {
@@ -136,9 +142,9 @@ export class AudioNegotiator {
   }
 
   #write(media: readonly SdpMedia[]): Buffer {
-    this.#version += 1;
-    const { address, sessionId } = this.#options;
-    return writeSdp({ address, sessionId, version: this.#version, media });
+    const { id, version, origin } = this.#session;
+    this.#session = { id, version: version + 1, origin };
+    return writeSdp({ address: this.#options.address, session: this.#session, media });
   }
 }
 

@@ -143,20 +143,28 @@ function isDirection(text: string): text is Direction {
   return text === 'sendrecv' || text === 'sendonly' || text === 'recvonly' || text === 'inactive';
 }
 
-export interface SdpWriteOptions {
-  /** Our IP address. */
-  address: string;
-  sessionId: number;
+/** The o= line of our descriptions: all but the version stays the same throughout a call (RFC 3264 section 8). */
+export interface SdpSession {
+  id: number;
   version: number;
+  /** IP address of whoever made the first description. */
+  origin: string;
+}
+
+export interface SdpWriteOptions {
+  /** IP address for RTP. */
+  address: string;
+  session: SdpSession;
   media: readonly SdpMedia[];
 }
 
 export function writeSdp(options: SdpWriteOptions): Buffer {
-  const { address, sessionId, version } = options;
-  const family = isIP(address) === 6 ? 'IP6' : 'IP4';
+  const { address, session } = options;
+  const { id, version, origin } = session;
+  const family = familyOf(address);
   const lines = [
     'v=0',
-    `o=- ${sessionId} ${version} IN ${family} ${address}`,
+    `o=- ${id} ${version} IN ${familyOf(origin)} ${origin}`,
     's=-',
     `c=IN ${family} ${address}`,
     't=0 0',
@@ -172,4 +180,8 @@ export function writeSdp(options: SdpWriteOptions): Buffer {
     lines.push('a=ptime:20', `a=${media.direction}`);
   }
   return Buffer.from(`${lines.join('\r\n')}\r\n`);
+}
+
+function familyOf(address: string): 'IP4' | 'IP6' {
+  return isIP(address) === 6 ? 'IP6' : 'IP4';
 }

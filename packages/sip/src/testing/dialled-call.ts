@@ -1,4 +1,4 @@
-import type { CallEvent } from '../calls/call.js';
+import type { CallEvent } from '../calls/call-options.js';
 import { sdpAnswer, TestAgent } from './test-agent.js';
 
 /** Returns a call that has been dialled. */

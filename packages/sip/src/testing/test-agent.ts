@@ -36,7 +36,7 @@ export class TestAgent {
   readonly broken = new Set<string>();
   readonly lookups: string[] = [];
 
-  constructor(transport: 'UDP' | 'TCP' = 'UDP', of: Account = account) {
+  constructor(transport: 'UDP' | 'TCP' = 'UDP', of: Account = account, host = '192.0.2.1') {
     this.targets = [{ transport, host: '192.0.2.10', port: 5060 }];
     this.agent = new UserAgent(
       {
@@ -51,7 +51,7 @@ export class TestAgent {
           this.lookups.push(uri.host);
           if (this.targets !== undefined) done(this.targets);
         },
-        local: () => ({ host: '192.0.2.1', port: 5060 }),
+        local: () => ({ host, port: 5060 }),
       },
       of,
     );

@@ -416,7 +416,10 @@ export class HlsService {
       const end = await handover?.over;
       isCopied = end === 'copied';
       goesOn = isCopied || end === 'shared';
-      if (end !== undefined && !goesOn) await this.#keepFiles(output, { roomId, reason: end });
+      if (end !== undefined && !goesOn) {
+        await this.#keepFiles(output);
+        log.warn('hls.files_kept', { reason: end });
+      }
       if (destination !== null && (!hasMoved || end === 'lost')) await this.#upload(roomId, directory, destination);
     } catch (error) {
       log.error('hls.end_failed', { error });
@@ -431,10 +434,9 @@ export class HlsService {
   }
 
   /** Completes what another node has not taken: if it is kept, it becomes a recording of its own. */
-  async #keepFiles({ directory, names }: Output, about: { roomId: string; reason: string }): Promise<void> {
+  async #keepFiles({ directory, names }: Output): Promise<void> {
     directory.append(names.media, Buffer.from(`${PLAYLIST_END}\n`));
     await directory.idle();
-    this.#options.log.warn('hls.files_kept', about);
   }
 
   async #upload(roomId: string, { path, taken }: StreamDirectory, destination: S3Target): Promise<void> {

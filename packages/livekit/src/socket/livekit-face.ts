@@ -83,7 +83,7 @@ export class LivekitFace {
     this.#twirp = new Twirp(
       { ...UNAVAILABLE, RoomService: createRoomService(options.rooms, options.defaults) },
       {
-        authenticate: (request) => this.#tokens.verify(tokenOf(request, new URLSearchParams())),
+        authenticate: async (request) => this.#tokens.verify(tokenOf(request, new URLSearchParams())),
         toError: toLivekitError,
       },
     );
@@ -142,12 +142,12 @@ export class LivekitFace {
   }
 
   async #applicant(request: IncomingMessage, { searchParams, isOld }: Target): Promise<Applicant> {
-    const claims = await this.#tokens.verify(tokenOf(request, searchParams));
+    const claims = this.#tokens.verify(tokenOf(request, searchParams));
     const { identity, roomName } = claimedNames(claims);
     // Decoding the request costs the most.
     this.#count(JSON.stringify([roomName, identity]));
 
-    const join = isOld ? readJoinParameters(searchParams) : await readJoinRequest(searchParams.get('join_request'));
+    const join = isOld ? readJoinParameters(searchParams) : readJoinRequest(searchParams.get('join_request'));
 
     return applicant(claims, join, this.#clock);
   }

@@ -23,9 +23,21 @@ export interface ParticipantRecord {
 /** Longest metadata shown of other participants, bytes. */
 const MAX_SHOWN_METADATA = 64 * 1024;
 
+/** By the backend's part of the metadata, which is replaced rather than changed: all sessions of a room read it. */
+const records = new WeakMap<object, ParticipantRecord | null>();
+
 /** Returns the record in metadata of a peer, or undefined if the peer is not a LiveKit participant. */
 export function recordOf(metadata: unknown): ParticipantRecord | undefined {
   const server = asRecord(asRecord(metadata)['server']);
+  const known = records.get(server);
+  if (known !== undefined) return known ?? undefined;
+  const record = readRecord(server);
+  records.set(server, record ?? null);
+
+  return record;
+}
+
+function readRecord(server: Record<string, unknown>): ParticipantRecord | undefined {
   const { identity, name, kind, metadata: text, attributes, joinedAt, clientProtocol, capabilities, sources } = server;
   const known = KINDS.find((each) => each === kind);
   if (typeof identity !== 'string' || known === undefined) return undefined;

@@ -9,7 +9,7 @@ import type { ComponentView, PeerView, RoomService, RoomView, TrackView } from '
 import { textOf, uint32Of } from '../json-text.js';
 import { roomSid, sidOf } from '../names.js';
 import { foreignRecord, type ParticipantRecord, recordOf } from '../record.js';
-import { describeParticipant } from '../session/participants.js';
+import { describeParticipant } from '../session/participant-info.js';
 import { trackInfo } from '../session/track-info.js';
 
 /** Somebody in a room, as the server API shows them. */

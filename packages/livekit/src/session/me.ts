@@ -19,7 +19,8 @@ import { type Claims, type Grants, grantsAtLeast, type SourceName } from '../gra
 import { uint32Of } from '../json-text.js';
 import { sidOf } from '../names.js';
 import type { ParticipantRecord } from '../record.js';
-import { type Counts, describeParticipant } from './participants.js';
+import { describeParticipant } from './participant-info.js';
+import type { Counts } from './participants.js';
 import type { JoinedRoom, JoinMessage } from './session-message.js';
 
 /**
@@ -173,11 +174,10 @@ export class Me {
     return this.#describeRoom(others);
   }
 
-  joinResponse(others: ParticipantInfo[], counts: Counts): JoinResponse {
+  joinResponse(counts: Counts): JoinResponse {
     return new JoinResponse({
       room: this.#describeRoom(counts),
       participant: this.describe([]),
-      otherParticipants: others,
       serverVersion: COMPATIBLE_VERSION,
       serverInfo: this.#server,
       iceServers: iceServers(this.#options.endpoint, this.#options.relay),

@@ -1,27 +1,9 @@
-import {
-  type ClientInfo_Capability,
-  DisconnectReason,
-  Encryption_Type,
-  ParticipantInfo,
-  ParticipantInfo_Kind,
-  ParticipantInfo_State,
-  type TrackInfo,
-} from '@livekit/protocol';
+import { DisconnectReason, Encryption_Type, ParticipantInfo_State } from '@livekit/protocol';
 import type { Endpoint, EndpointTrack } from '@bloom/rooms';
-import type { ParticipantKind } from '../grants.js';
 import { sidOf } from '../names.js';
 import { believed, foreignRecord, recordOf, type ParticipantRecord } from '../record.js';
+import { encodeParticipant } from './encoded.js';
 import { trackInfo } from './track-info.js';
-
-const KIND_OF: Readonly<Record<ParticipantKind, ParticipantInfo_Kind>> = {
-  standard: ParticipantInfo_Kind.STANDARD,
-  ingress: ParticipantInfo_Kind.INGRESS,
-  egress: ParticipantInfo_Kind.EGRESS,
-  sip: ParticipantInfo_Kind.SIP,
-  agent: ParticipantInfo_Kind.AGENT,
-  connector: ParticipantInfo_Kind.CONNECTOR,
-  bridge: ParticipantInfo_Kind.BRIDGE,
-};
 
 /** Sids that one request may name. */
 const MAX_SIDS = 1_000;
@@ -80,52 +62,19 @@ class Participant {
     this.isNative = isNative;
   }
 
-  /** Returns what the client is sent. Clients drop anything with a lower version than they have. */
-  describe(state: ParticipantInfo_State = ParticipantInfo_State.ACTIVE): ParticipantInfo {
+  /** Returns the ParticipantInfo that the client is sent. Clients drop anything with a lower version than they have. */
+  encode(state: ParticipantInfo_State = ParticipantInfo_State.ACTIVE): Uint8Array {
     this.#version += 1;
+    const isGone = state === ParticipantInfo_State.DISCONNECTED;
 
-    return describeParticipant(this.record, {
+    return encodeParticipant(this.record, {
       sid: this.sid,
       state,
       version: this.#version,
-      tracks:
-        state === ParticipantInfo_State.DISCONNECTED ? [] : tracksOf([...this.tracks.values()].map(({ info }) => info)),
-      ...(state === ParticipantInfo_State.DISCONNECTED ? { disconnectReason: DisconnectReason.CLIENT_INITIATED } : {}),
+      tracks: isGone ? [] : [...this.tracks.values()].map(({ info }) => info),
+      ...(isGone ? { disconnectReason: DisconnectReason.CLIENT_INITIATED } : {}),
     });
   }
-}
-
-/** Returns what clients are sent about a participant. */
-export function describeParticipant(
-  { identity, name, kind, metadata, attributes, joinedAt, clientProtocol, capabilities }: ParticipantRecord,
-  rest: {
-    sid: string;
-    state: ParticipantInfo_State;
-    version: number;
-    tracks: TrackInfo[];
-    disconnectReason?: DisconnectReason;
-  },
-): ParticipantInfo {
-  return new ParticipantInfo({
-    identity,
-    name,
-    kind: KIND_OF[kind],
-    metadata,
-    attributes: { ...attributes },
-    joinedAt: BigInt(Math.floor(joinedAt / 1_000)),
-    joinedAtMs: BigInt(joinedAt),
-    clientProtocol: clientProtocol ?? 0,
-    capabilities: (capabilities ?? []) as ClientInfo_Capability[],
-    isPublisher: rest.tracks.length > 0,
-    ...rest,
-  });
-}
-
-/** Returns the tracks of one endpoint as clients see them. */
-function tracksOf(tracks: readonly EndpointTrack[]): TrackInfo[] {
-  const seen = { audio: 0, video: 0 };
-
-  return tracks.map((track) => trackInfo(track, seen[track.kind]++));
 }
 
 export interface Counts {
@@ -136,7 +85,10 @@ export interface Counts {
 /** The others in the room, as one client knows them. Collects changes until they are sent. */
 export class Participants {
   readonly #byId = new Map<string, Participant>();
+  readonly #tracks = new Set<RemoteTrack>();
   readonly #changed = new Set<Participant>();
+  /** The client may not know which tracks it may receive. */
+  #isAccessNew = false;
   #gone: Participant[] = [];
 
   all(): IterableIterator<Participant> {
@@ -158,15 +110,15 @@ export class Participants {
     return { participants: all.length, publishers: all.filter(({ tracks }) => tracks.size > 0).length };
   }
 
-  *tracks(): Generator<RemoteTrack> {
-    for (const { tracks } of this.#byId.values()) yield* tracks.values();
+  tracks(): IterableIterator<RemoteTrack> {
+    return this.#tracks.values();
   }
 
   /** Returns the tracks with these sids. */
   tracksWith(sids: readonly string[]): RemoteTrack[] {
     const wanted = new Set(sids.slice(0, MAX_SIDS));
 
-    return [...this.tracks()].filter(({ sid }) => wanted.has(sid));
+    return [...this.#tracks].filter(({ sid }) => wanted.has(sid));
   }
 
   add(added: Endpoint): Participant | undefined {
@@ -177,8 +129,7 @@ export class Participants {
     const participant = new Participant(endpoint.id, record, native !== undefined);
     this.#byId.set(endpoint.id, participant);
     if (native === undefined) this.#separate(participant);
-    for (const track of endpoint.tracks) participant.tracks.set(track.trackId, new RemoteTrack(participant, track));
-    this.#changed.add(participant);
+    this.#addTracks(participant, endpoint.tracks);
 
     return participant;
   }
@@ -192,7 +143,8 @@ export class Participants {
     const record = participant.isNative ? recordOf(metadata) : foreignRecord(endpoint);
     if (record === undefined) return;
     // A client knows a participant by its identity: this one keeps it.
-    participant.record = { ...record, identity, kind: participant.isNative ? record.kind : kind };
+    const isSame = record.identity === identity && (participant.isNative || record.kind === kind);
+    participant.record = isSame ? record : { ...record, identity, kind: participant.isNative ? record.kind : kind };
     this.#changed.add(participant);
   }
 
@@ -201,18 +153,29 @@ export class Participants {
     if (participant === undefined) return;
     this.#byId.delete(endpointId);
     this.#changed.delete(participant);
-    for (const track of participant.tracks.values()) track.gone = true;
+    for (const track of participant.tracks.values()) this.#drop(track);
     this.#gone.push(participant);
   }
 
   addTracks(endpointId: string, tracks: readonly EndpointTrack[]): void {
     const participant = this.#byId.get(endpointId);
-    if (participant === undefined) return;
-    for (const track of tracks) {
-      if (!participant.tracks.has(track.trackId))
-        participant.tracks.set(track.trackId, new RemoteTrack(participant, track));
+    if (participant !== undefined) this.#addTracks(participant, tracks);
+  }
+
+  #addTracks(participant: Participant, tracks: readonly EndpointTrack[]): void {
+    for (const info of tracks) {
+      if (participant.tracks.has(info.trackId)) continue;
+      const track = new RemoteTrack(participant, info);
+      participant.tracks.set(info.trackId, track);
+      this.#tracks.add(track);
+      this.#isAccessNew = true;
     }
     this.#changed.add(participant);
+  }
+
+  #drop(track: RemoteTrack): void {
+    track.gone = true;
+    this.#tracks.delete(track);
   }
 
   removeTracks(endpointId: string, trackIds: readonly string[]): void {
@@ -220,7 +183,7 @@ export class Participants {
     if (participant === undefined) return;
     for (const trackId of trackIds) {
       const track = participant.tracks.get(trackId);
-      if (track !== undefined) track.gone = true;
+      if (track !== undefined) this.#drop(track);
       participant.tracks.delete(trackId);
     }
     this.#changed.add(participant);
@@ -239,13 +202,16 @@ export class Participants {
   withhold(endpointId: string, trackIds: readonly string[], withheld: boolean): RemoteTrack[] {
     const tracks = trackIds.flatMap((trackId) => this.#byId.get(endpointId)?.tracks.get(trackId) ?? []);
     for (const track of tracks) track.allowed = !withheld;
+    this.#isAccessNew = true;
 
     return tracks;
   }
 
   /** Returns the tracks of which the client does not know whether it may receive them, and marks it as told. */
   takeAccess(): RemoteTrack[] {
-    const changed = [...this.tracks()].filter(({ allowed, told = true }) => allowed !== told);
+    if (!this.#isAccessNew) return [];
+    this.#isAccessNew = false;
+    const changed = [...this.#tracks].filter(({ allowed, told = true }) => allowed !== told);
     for (const track of changed) track.told = track.allowed;
 
     return changed;
@@ -253,25 +219,26 @@ export class Participants {
 
   /** Forgets what the client was told of its access: it may have missed it. */
   repeatAccess(): void {
-    for (const track of this.tracks()) if (track.told !== undefined) track.told = !track.allowed;
+    for (const track of this.#tracks) if (track.told !== undefined) track.told = !track.allowed;
+    this.#isAccessNew = true;
   }
 
-  /** Returns everybody, and marks them as sent. */
-  describeAll(): ParticipantInfo[] {
+  /** Returns everybody but one identity, each as a ParticipantInfo, and marks all as sent. */
+  encodeAll(but?: string): Uint8Array[] {
     this.#changed.clear();
     this.#gone = [];
 
-    return [...this.#byId.values()].map((participant) => participant.describe());
+    return [...this.#byId.values()].flatMap((each) => (each.record.identity === but ? [] : each.encode()));
   }
 
   /** Returns the changes since the last call: departures first, except of an identity that has returned. */
-  takeChanges(): ParticipantInfo[] {
+  takeChanges(): Uint8Array[] {
     if (this.#gone.length === 0 && this.#changed.size === 0) return [];
     const present = new Set([...this.#byId.values()].map(({ record }) => record.identity));
     const departed = this.#gone.filter(({ record }) => !present.has(record.identity));
     const changes = [
-      ...departed.map((participant) => participant.describe(ParticipantInfo_State.DISCONNECTED)),
-      ...[...this.#changed].map((participant) => participant.describe()),
+      ...departed.map((participant) => participant.encode(ParticipantInfo_State.DISCONNECTED)),
+      ...[...this.#changed].map((participant) => participant.encode()),
     ];
     this.#gone = [];
     this.#changed.clear();

@@ -2,7 +2,6 @@
  * What a session and the holder of its client's websocket say to each other, as texts that cross nodes: one letter and
  * what follows it.
  */
-import type { SignalResponse } from '@livekit/protocol';
 import { SignalRequest } from '@livekit/protocol';
 import { decode, type FieldCount } from '../decode.js';
 import type { Claims, Grants } from '../grants.js';
@@ -70,19 +69,24 @@ export type FromSession =
 
 export const toSession = {
   join: (join: JoinMessage): string => `j${JSON.stringify(join)}`,
-  request: (bytes: Uint8Array): string => `f${Buffer.from(bytes).toString('base64')}`,
+  request: (bytes: Uint8Array): string => `f${asBuffer(bytes).toString('base64')}`,
   away: (): string => 'a',
   resume: (claims?: Claims): string => (claims === undefined ? 'r' : `r${JSON.stringify(claims)}`),
 };
 
 export const fromSession = {
-  frame: (response: SignalResponse): string => `f${Buffer.from(response.toBinary()).toString('base64')}`,
+  /** A binary SignalResponse. */
+  frame: (bytes: Uint8Array): string => `f${asBuffer(bytes).toString('base64')}`,
   connected: (): string => 'm',
   leave: (leaving: Leaving): string => `e${JSON.stringify(leaving)}`,
   grants: (grants: Grants, record: ParticipantRecord): string => `g${JSON.stringify({ grants, record })}`,
   unmuted: (trackId: string): string => `v${trackId}`,
   record: (fields: OwnFields): string => `u${JSON.stringify(fields)}`,
 };
+
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
 
 /** Parses a text of the holder; undefined for a frame that cannot be decoded. */
 export function readToSession(text: string): ToSession | undefined {

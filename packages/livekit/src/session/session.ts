@@ -2,9 +2,7 @@ import {
   type AddTrackRequest,
   DisconnectReason,
   LeaveRequest_Action,
-  type ParticipantInfo,
   ParticipantInfo_State,
-  ParticipantUpdate,
   RoomUpdate,
   type SessionDescription,
   SignalRequest,
@@ -32,6 +30,7 @@ import type { Claims } from '../grants.js';
 import { textOf } from '../json-text.js';
 import { asRecord, recordOf } from '../record.js';
 import { fromBackend, OutgoingData, RELIABLE_LABEL } from './data.js';
+import { encodeJoin, encodeUpdate } from './encoded.js';
 import { Figures } from './figures.js';
 import { Me } from './me.js';
 import { Muting } from './muting.js';
@@ -225,8 +224,8 @@ class Session implements PeerSession {
     for (const endpoint of endpoints) if (endpoint.id !== this.#options.peerId) this.#add(endpoint);
     this.#phase = 'joined';
     // An older participant with the same identity is about to leave.
-    const others = this.#others.describeAll().filter((other) => other.identity !== identity);
-    this.#send({ case: 'join', value: this.#self.joinResponse(others, this.#others.counts()) });
+    const others = this.#others.encodeAll(identity);
+    this.#sendBytes(encodeJoin(this.#self.joinResponse(this.#others.counts()), others));
     this.#act({ type: 'setTimer', name: 'retry', ms: MEDIA_TIMEOUT_MS });
     const { requests = [], twoConnections = false } = this.#join ?? {};
     this.#negotiating.begin({ twoConnections, primary: this.#self.isSubscriberPrimary });
@@ -429,7 +428,7 @@ class Session implements PeerSession {
     this.#send({ case: 'reconnect', value: this.#self.reconnectResponse(this.#data.lastSequence) });
     this.#self.touch();
     this.#others.repeatAccess();
-    this.#sendUpdate([this.#self.describe(this.#publishing.infos()), ...this.#others.describeAll()]);
+    this.#sendBytes(encodeUpdate([this.#describeSelf(), ...this.#others.encodeAll()]));
     this.#self.told();
     for (const message of this.#publishing.repeatNeeded()) this.#send(message);
     this.#figures.repeat();
@@ -443,16 +442,16 @@ class Session implements PeerSession {
     const me = this.#self;
     const changes = this.#others.takeChanges();
     if (me.isChanged) {
-      changes.push(me.describe(this.#publishing.infos()));
+      changes.push(this.#describeSelf());
       me.told();
     }
-    if (changes.length > 0) this.#sendUpdate(changes);
+    if (changes.length > 0) this.#sendBytes(encodeUpdate(changes));
     // A client ignores what concerns a track that it does not know.
     for (const track of this.#others.takeAccess()) this.#send(access(track));
   }
 
-  #sendUpdate(participants: ParticipantInfo[]): void {
-    this.#send({ case: 'update', value: new ParticipantUpdate({ participants }) });
+  #describeSelf(): Uint8Array {
+    return this.#self.describe(this.#publishing.infos()).toBinary();
   }
 
   /** Ends the session; the holder of the websocket then removes the peer. */
@@ -480,7 +479,12 @@ class Session implements PeerSession {
   }
 
   #send(message: Message): void {
-    this.#act({ type: 'send', text: fromSession.frame(new SignalResponse({ message })) });
+    this.#sendBytes(new SignalResponse({ message }).toBinary());
+  }
+
+  /** Sends a SignalResponse. */
+  #sendBytes(bytes: Uint8Array): void {
+    this.#act({ type: 'send', text: fromSession.frame(bytes) });
   }
 
   #media(command: MediaCommand): void {

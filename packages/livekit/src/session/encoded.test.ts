@@ -1,0 +1,54 @@
+import { expect, test } from '@jest/globals';
+import { JoinResponse, ParticipantInfo, ParticipantInfo_State, SignalResponse } from '@livekit/protocol';
+import type { ParticipantRecord } from '../record.js';
+import { track } from '../testing/scripted-client.js';
+import { encodeJoin, encodeParticipant, encodeUpdate } from './encoded.js';
+import { describeParticipant } from './participant-info.js';
+import { trackInfo } from './track-info.js';
+
+const record: ParticipantRecord = {
+  identity: 'ann',
+  name: 'Ann',
+  kind: 'agent',
+  metadata: 'm'.repeat(300),
+  attributes: { mood: 'good' },
+  joinedAt: 1_700_000_000_123,
+  clientProtocol: 1,
+  capabilities: [1, 2],
+};
+const tracks = [track('mic', 'audio'), track('cam', 'video', { encodings: ['l', 'h'] }), track('screen')];
+const state = { sid: 'PA_1', state: ParticipantInfo_State.ACTIVE, version: 300 };
+
+test.each([0, 1, 3])('says of a participant with %i tracks what its description says, each time', (count) => {
+  const own = tracks.slice(0, count);
+  const infos = own.map((each) => trackInfo(each, each.trackId === 'screen' ? 1 : 0));
+  for (const version of [300, 301]) {
+    const described = describeParticipant(record, { ...state, version, tracks: infos });
+    const encoded = encodeParticipant(record, { ...state, version, tracks: own });
+    expect(ParticipantInfo.fromBinary(encoded).toJson()).toEqual(described.toJson());
+  }
+});
+
+test('takes the source of a track from its position, which differs between what sessions have seen', () => {
+  const screen = tracks.slice(2);
+  const [alone] = ParticipantInfo.fromBinary(encodeParticipant(record, { ...state, tracks: screen })).tracks;
+  const [, second] = ParticipantInfo.fromBinary(
+    encodeParticipant(record, { ...state, tracks: tracks.slice(1) }),
+  ).tracks;
+  expect([alone?.toJson(), second?.toJson()]).toEqual([
+    trackInfo(screen[0]!, 0).toJson(),
+    trackInfo(screen[0]!, 1).toJson(),
+  ]);
+});
+
+test('names many others in a join and in an update', () => {
+  const others = Array.from({ length: 500 }, (_, i) => encodeParticipant(record, { ...state, sid: `PA_${i}`, tracks }));
+  const join = SignalResponse.fromBinary(encodeJoin(new JoinResponse({ serverVersion: 'v' }), others)).message;
+  expect(join).toMatchObject({ case: 'join', value: { serverVersion: 'v' } });
+  const update = SignalResponse.fromBinary(encodeUpdate(others)).message;
+  for (const named of [
+    join.case === 'join' ? join.value.otherParticipants : [],
+    update.case === 'update' ? update.value.participants : [],
+  ])
+    expect(named.map(({ sid }) => sid)).toEqual(others.map((_, i) => `PA_${i}`));
+});

@@ -266,10 +266,13 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
 }
 
 /** Waits for the media plane while the control plane warms up. */
-async function warmMedia({ log, mediaInProcess = false }: NodeOptions, media: Promise<Media>): Promise<Media> {
+async function warmMedia(options: NodeOptions, media: Promise<Media>): Promise<Media> {
+  const { settings, log, mediaInProcess = false } = options;
   const warm = mediaInProcess
     ? undefined
-    : warmUpRooms().catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
+    : loadLivekit(settings)
+        .then(warmUpRooms)
+        .catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
   const opened = await media;
   await warm;
 

@@ -8,25 +8,28 @@ import {
   type MediaRoom,
   type MediaRoomEvent,
 } from '@bloom/sfu';
-import { createPeerSession } from '@bloom/signaling';
+import { type LivekitModule, sessionsOf } from './livekit.js';
 
 const ROOMS = 4;
+/** Rooms with LiveKit's clients only. */
+const LIVEKIT_ROOMS = 2;
 const PEERS = 16;
 
 /**
  * Runs imaginary clients through the real join path, so that it is compiled before the first room: in a cold process a
  * join costs several times as much. Opens no socket and runs while the media workers start. Returns how many joined.
+ * `livekit`: also clients of this face.
  *
  * Three warm-ups share the work: this one for the control plane, `warmUpJoins` of @bloom/webrtc for the handshakes and
  * `warmUp` of @bloom/sfu for the packet path; the latter two run in each media worker.
  */
-export async function warmUpRooms(): Promise<number> {
+export async function warmUpRooms(livekit?: LivekitModule): Promise<number> {
   const system = openActorSystem({ log: silentLog });
   const options = { system, log: silentLog, secretKeyBase: '' };
   const host = new RoomHost({
     ...options,
     engine: idleEngine(),
-    createSession: createPeerSession,
+    createSession: sessionsOf(livekit),
     events: () => undefined,
     address: '',
     webrtcEnabled: true,
@@ -66,11 +69,22 @@ export async function warmUpRooms(): Promise<number> {
     });
   };
 
-  try {
-    for (let each = 0; each < ROOMS; each += 1) {
+  const fill = async (count: number, joinRoom: typeof join): Promise<void> => {
+    for (let each = 0; each < count; each += 1) {
       const { room } = await rooms.createRoom(defaultRoomConfig);
-      for (let peer = 0; peer < PEERS; peer += 1) await join(room.id, peer === 0);
+      for (let peer = 0; peer < PEERS; peer += 1) await joinRoom(room.id, peer === 0);
       await rooms.deleteRoom(room.id);
+    }
+  };
+
+  try {
+    await fill(ROOMS, join);
+    if (livekit !== undefined) {
+      const joinByLivekit = livekit.imaginaryJoins(rooms);
+      await fill(LIVEKIT_ROOMS, async (roomId, publishes) => {
+        await joinByLivekit(roomId, publishes);
+        joined += 1;
+      });
     }
   } finally {
     await system.close();

@@ -15,7 +15,7 @@ import { leave } from '../session/responses.js';
 import { type ApiKey, Tokens } from '../tokens.js';
 import { Admission, type Applicant, applicant, claimedNames, type RoomDefaults, toLivekitError } from './admission.js';
 import { readJoinParameters, readJoinRequest, requestsWith } from './join-request.js';
-import { Participation } from './participation.js';
+import { type ClientSocket, Participation } from './participation.js';
 import { SignalSocket } from './signal-socket.js';
 import { isSignalPath, type Target, targetOf } from './target.js';
 
@@ -132,6 +132,16 @@ export class LivekitFace {
     return true;
   }
 
+  /**
+   * Lets a client with this URL join without a websocket, and passes it what it would be sent.
+   * @throws LivekitError
+   */
+  async joinWithout(url: string, client: ClientSocket): Promise<void> {
+    const target = targetOf(url);
+    const participation = await this.#join(await this.#applicant({ headers: {} }, target), target);
+    participation.bind(client);
+  }
+
   /** Tells all clients, one after the other, to start over elsewhere, and ends their participations. */
   async close(): Promise<void> {
     this.#closing = true;
@@ -141,7 +151,7 @@ export class LivekitFace {
     this.#sockets.close();
   }
 
-  async #applicant(request: IncomingMessage, { searchParams, isOld }: Target): Promise<Applicant> {
+  async #applicant(request: Pick<IncomingMessage, 'headers'>, { searchParams, isOld }: Target): Promise<Applicant> {
     const claims = this.#tokens.verify(tokenOf(request, searchParams));
     const { identity, roomName } = claimedNames(claims);
     // Decoding the request costs the most.
@@ -156,6 +166,15 @@ export class LivekitFace {
     const target = targetOf(upgrade.request.url ?? '');
     const who = await this.#applicant(upgrade.request, target);
     if (who.join.reconnect) return this.#resume(who, upgrade);
+    const participation = await this.#join(who, target);
+    this.#accept(upgrade, participation);
+    // The client is gone, or has sent an upgrade that ws refuses: nothing would ever end the participation.
+    if (!participation.isBound) participation.end('connection_lost');
+
+    return undefined;
+  }
+
+  async #join(who: Applicant, { isOld }: Target): Promise<Participation> {
     this.#assertOpen();
     const { room, createdAt, peerId, token, record } = await this.#admission.admit(who);
     const { nodeId, release } = this.#options;
@@ -175,17 +194,14 @@ export class LivekitFace {
       },
       protocol: who.join.clientInfo?.protocol ?? 0,
       autoSubscribe: who.join.connectionSettings?.autoSubscribe ?? true,
-      ...(target.isOld ? { twoConnections: true } : {}),
+      ...(isOld ? { twoConnections: true } : {}),
       issuer: who.claims.iss,
       nodeId,
       release,
       requests: requestsWith(who.join),
     });
-    this.#accept(upgrade, participation);
-    // The client is gone, or has sent an upgrade that ws refuses: nothing would ever end the participation.
-    if (!participation.isBound) participation.end('connection_lost');
 
-    return undefined;
+    return participation;
   }
 
   #participate({ claims, roomId }: Applicant, peerId: string): Participation {
@@ -285,7 +301,7 @@ export class LivekitFace {
 }
 
 /** @throws LivekitError UNAUTHENTICATED without a token */
-function tokenOf({ headers }: IncomingMessage, parameters: URLSearchParams): string {
+function tokenOf({ headers }: Pick<IncomingMessage, 'headers'>, parameters: URLSearchParams): string {
   const { authorization } = headers;
   const token =
     authorization === undefined ? parameters.get('access_token') : /^Bearer +(\S+)$/i.exec(authorization)?.[1];

@@ -1,5 +1,6 @@
 // Components of a room that leaves one node and is continued by another.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@bloom/log';
 import { until } from '@bloom/time/testing';
 import { defaultRoomConfig } from './room-service.js';
 import type { Component, ComponentHost, ComponentKind, ComponentProgress } from './room/component-kind.js';
@@ -106,6 +107,48 @@ describe('a component of a room that moves', () => {
     isReady = true;
     frozen[0]?.();
     expect((await moved).components?.[0]?.progress).toEqual({ positionMs: 8 });
+  });
+
+  describe('that fails when it is told', () => {
+    let failsAt: boolean;
+    let lines: string[];
+    beforeEach(async () => {
+      lines = [];
+      const freeze = (frozen: boolean): void => {
+        if (frozen === failsAt) throw new Error('a bug');
+      };
+      await restart(kind({}, { freeze }));
+      await from.close();
+      const log = createLogger({ level: 'error', sink: (line) => void lines.push(line) });
+      from = testNode({ componentKinds: [kind({}, { freeze })], log });
+      await open();
+    });
+    const freezes = () => lines.filter((line) => line.includes('component.freeze_failed'));
+
+    test('of the move goes with its room, and nobody notices but the log', async () => {
+      failsAt = true;
+      const { id } = await from.rooms.addComponent('kitchen', 'file', {});
+      const ann = await from.join('kitchen');
+      from.news();
+      await move();
+      await to.system.idle();
+      expect(to.host.view('kitchen')).toMatchObject({ components: [{ id }], peers: [{ id: ann.id }] });
+      expect([...from.news(), ...to.news()]).toEqual([]);
+      expect(freezes()).toEqual([expect.stringContaining(id)]);
+      expect(freezes()[0]).toMatch(/a bug/);
+    });
+
+    test('that its room stays has crashed, because it might stay frozen', async () => {
+      failsAt = false;
+      const { id } = await from.rooms.addComponent('kitchen', 'file', {});
+      from.news();
+      const refused = { offer: async () => 'no', given: () => undefined, over: () => undefined };
+      expect(await from.host.giveRoom('kitchen', refused)).toBe('no');
+      await from.system.idle();
+      expect(from.news()).toEqual([`componentCrashed ${id}`]);
+      expect(closed).toEqual([`${id} false`]);
+      expect(freezes()).toHaveLength(1);
+    });
   });
 
   test('is prepared with its progress on the node that the room leaves', async () => {

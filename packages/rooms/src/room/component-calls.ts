@@ -1,5 +1,4 @@
 import type { ActorContext } from '@bloom/actors';
-import type { Log } from '@bloom/log';
 import type { MediaRoom } from '@bloom/sfu';
 import { done, refusals, refused, unwrap, type Outcome } from '../outcome.js';
 import type { ComponentType } from '../component-schemas.js';
@@ -171,13 +170,23 @@ export function resumeComponents(
   }
 }
 
-/** Tells the components that a move of their room begins or is given up. A fault of one must not end the room. */
-export async function freezeComponents(machine: RoomMachine, frozen: boolean, log: Log): Promise<void> {
-  const each = machine.components.all().map(async ({ id, running }) => {
+/**
+ * Tells the components that a move of their room begins or is given up. A fault of one must not end the room, nor keep
+ * it here; one that might stay frozen has crashed.
+ */
+export async function freezeComponents(
+  machine: RoomMachine,
+  frozen: boolean,
+  context: ActorContext<RoomProtocol>,
+): Promise<void> {
+  const each = machine.components.all().map(async ({ id, type, running }) => {
     try {
       await running.freeze?.(frozen);
     } catch (error) {
-      log.error('component.freeze_failed', { componentId: id, error });
+      context.log.error('component.freeze_failed', { componentId: id, kind: type, frozen, error });
+      if (frozen) return;
+      const report = { do: 'crashed', reason: 'it could not go on after a move that was given up' } as const;
+      context.cast(context.self, { type: 'fromComponent', componentId: id, report });
     }
   });
   await Promise.all(each);

@@ -245,11 +245,11 @@ async function move(state: RoomState, carry: Carry, options: RoomActorOptions): 
   const { machine, context } = state;
   const { clock } = options;
   const since = clock.now();
-  await freezeComponents(machine, true, context.log);
+  await freezeComponents(machine, true, context);
   try {
     return await give(state, carry, { ...options, frozenMs: clock.now() - since });
   } finally {
-    if (state.relay === undefined) await freezeComponents(machine, false, context.log);
+    if (state.relay === undefined) await freezeComponents(machine, false, context);
   }
 }
 

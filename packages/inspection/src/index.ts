@@ -50,10 +50,13 @@ export type { InspectionParts } from './parts.js';
 
 /** Opens the answering side of a node. Loaded on demand, so that tools start faster. */
 export async function openInspection(parts: InspectionParts, mode: InspectionMode): Promise<Inspection> {
-  const { open } = await import('./inspection.js');
+  const { open } = await loadInspection();
 
   return open(parts, mode);
 }
+
+/** The answering side, for callers that open it without waiting. */
+export const loadInspection = () => import('./inspection.js');
 
 /** Schemas of all requests, answers and items. Loaded on demand, so that tools start faster. */
 export const loadSchemas = () => import('./protocol/schemas.js');

@@ -35,7 +35,7 @@ export function open(parts: InspectionParts, mode: InspectionMode): Inspection {
   const { system, remote, self, log, members, rooms, placement } = sources;
   const clock = sources.clock ?? systemClock;
   const redactor = new Redactor(createMasker(sources.secrets));
-  const figures = new ProcessFigures();
+  const figures = parts.figures ?? new ProcessFigures();
   const unfollow = rooms.drainOrder.subscribe((event, reason) => sources.events.record(event, self, reason));
   const faults = new FaultBook({ log, clock, rooms });
   const environment: Environment = {

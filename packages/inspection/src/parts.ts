@@ -3,6 +3,8 @@ import type { ClusterEvent as NodeEvent, DistributionNode, LinkState } from '@bl
 import type { Log, Logger } from '@bloom/log';
 import { rankByLoad, type RoomRegistry, type LoadSample, type RoomHost, type PlacementDecision } from '@bloom/rooms';
 import type { MediaEngine } from '@bloom/sfu';
+import type { Clock } from '@bloom/time';
+import type { Figures } from './process/figures.js';
 import type { ClusterEvent, InspectionSources, LinkLine, LogSource } from './sources.js';
 
 /** The parts of a node that tools may inspect and change. */
@@ -23,6 +25,10 @@ export interface InspectionParts {
   log: Log;
   /** Values that must never be shown. */
   secrets: readonly string[];
+  /** Default: the system's. */
+  clock?: Clock;
+  /** Default: measured. */
+  figures?: Figures;
 }
 
 /** Adapts the parts of a node to what the answers read. */

@@ -2,7 +2,7 @@ import { PROTOCOLS } from '@bloom/distribution';
 import type { Clock } from '@bloom/time';
 import type { Answers, Asker, Inspector, MemberAnswer, Producers, Unreachable } from '../inspector/inspector.js';
 import { InspectionError } from '../errors.js';
-import type { ProcessFigures } from '../process/figures.js';
+import type { Figures } from '../process/figures.js';
 import type { AnswerOf, ParsedRequest } from '../protocol/types.js';
 import { PROTOCOL_VERSION, type InspectionMode } from '../protocol/wire.js';
 import type { InspectionSources } from '../sources.js';
@@ -19,7 +19,7 @@ export interface ClusterAnswerContext {
   sources: InspectionSources;
   mode: InspectionMode;
   inspector: () => Inspector;
-  figures: ProcessFigures;
+  figures: Figures;
   faults: FaultBook;
   clock: Clock;
 }

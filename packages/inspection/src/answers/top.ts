@@ -1,7 +1,7 @@
 import type { Clock } from '@bloom/time';
 import { matcher } from '../inspector/pattern.js';
 import type { Stream } from '../inspector/stream.js';
-import { Meter, type ProcessFigures, type Reading } from '../process/figures.js';
+import { type Figures, Meter, type Reading } from '../process/figures.js';
 import { ownUdpSockets } from '../process/udp-sockets.js';
 import type { ItemOf, ParsedStream } from '../protocol/types.js';
 import type { InspectionSources } from '../sources.js';
@@ -10,7 +10,7 @@ import { ActorSampler, longestQueue, sorted, type ActorLine } from './actor-line
 /** What the answers about the process work with. */
 export interface ProcessAnswerContext {
   sources: InspectionSources;
-  figures: ProcessFigures;
+  figures: Figures;
   clock: Clock;
 }
 

@@ -95,6 +95,9 @@ export class Meter {
   }
 }
 
+/** What the answers read of the process. */
+export type Figures = Pick<ProcessFigures, 'reading' | 'gc' | 'lookCloser' | 'close'>;
+
 /** Figures of this process, derived from what Node measures anyway. */
 export class ProcessFigures {
   readonly #timer: NodeJS.Timeout;

@@ -30,6 +30,28 @@ export function addPeer(roomId: string): ApiCall {
   return { method: 'POST', path: `/room/${roomId}/peer`, body, statuses: [201, 400, 404, 503] };
 }
 
+/** `to`: name of a node; null = the one that a new room would go to. */
+export function moveRoom(roomId: string, to: string | null): ApiCall {
+  const statuses = [200, 400, 404, 409, 500, 503];
+
+  return { method: 'POST', path: `/room/${roomId}/move`, body: { node: to }, statuses };
+}
+
+/** `node`: its name; null = the asked one. `moveS`: seconds in which its rooms move away; undefined = they stay. */
+export function drainNode(node: string | null, moveS?: number): ApiCall {
+  const body = moveS === undefined ? {} : { move: true, moveTimeout: moveS };
+
+  return { method: 'POST', path: drainPath(node), body, statuses: [200, 404, 503] };
+}
+
+export function undrainNode(node: string | null): ApiCall {
+  return { method: 'DELETE', path: drainPath(node), statuses: [200, 404, 503] };
+}
+
+function drainPath(node: string | null): string {
+  return node === null ? '/node/drain' : `/node/drain?node=${encodeURIComponent(node)}`;
+}
+
 /** Returns the `data` of a successful answer. */
 export function dataOf<T>({ body }: HttpAnswer): T {
   return (body as { data: T }).data;

@@ -1,6 +1,7 @@
 /** What goes wrong in a history: crashes, restarts, freezes, splits, slow links and wrong clocks. */
 import type { Dice } from './dice.js';
 import { babble } from './garbage.js';
+import { orderDrain, withdrawDrain } from './operators.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
 
@@ -76,24 +77,14 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     });
   },
   drain: (strike) => {
-    const { cluster, node } = strike;
-    cluster.world.schedule(node.machine, 0, () => node.host.drain('ordered'));
-    later(strike, [500, 20_000], () => {
-      cluster.note(`${node.machine.host} undrain`);
-      cluster.world.schedule(node.machine, 0, () => node.host.undrain('ordered'));
-    });
+    orderDrain(strike);
+    later(strike, [500, 20_000], () => withdrawDrain(strike));
   },
   evacuate: (strike) => {
     const { cluster, node, dice } = strike;
     for (const told of cluster.onEvacuation) told(node);
-    cluster.world.schedule(node.machine, 0, () => node.evacuate(dice.between(500, 20_000)));
-    later(strike, [500, 20_000], () => {
-      cluster.note(`${node.machine.host} undrain`);
-      cluster.world.schedule(node.machine, 0, () => {
-        node.registry.departures.stop();
-        node.host.undrain('ordered');
-      });
-    });
+    orderDrain(strike, Math.ceil(dice.between(0.5, 20)));
+    later(strike, [500, 20_000], () => withdrawDrain(strike));
   },
   /** Something else goes wrong within the milliseconds that a move takes, with either of its nodes. */
   badEvacuation: (strike) => {

@@ -46,6 +46,8 @@ const GARBAGE: readonly ((names: Names) => Term)[] = [
   ({ roomId }) => ({ type: 'roomRef', roomId: [roomId] }),
   ({ other }) => ({ type: 'interest', node: other, metrics: atom('true'), data: atom('false') }),
   () => ({ type: 'notification', notification: { type: 'roomDeleted' } }),
+  ({ roomId }) => ({ type: 'notification', notification: { type: 'roomDeleted', roomId } }),
+  ({ roomId }) => ({ type: 'notification', notification: { type: 'peerConnected', roomId, peerId: 'nobody' } }),
   () => ({ type: 'notification', notification: 'roomDeleted' }),
 ];
 
@@ -61,7 +63,9 @@ export function babble(node: VirtualNode, others: readonly VirtualNode[], dice: 
   const { distribution } = node;
   const [to, third] = [dice.pick(others), dice.pick(others)];
   if (distribution === undefined || to === undefined || third === undefined) return;
-  const roomId = dice.pick(third.host.roomIds()) ?? 'kitchen';
+  // Former owners of a room are believed for a while.
+  const isForeign = (roomId: string): boolean => !to.registry.directory.knewLately(node.name, roomId);
+  const roomId = dice.pick(third.host.roomIds().filter(isForeign)) ?? 'kitchen';
   if (dice.random() < 0.1) return node.tryToEnd(roomId);
   const term = dice.pick(GARBAGE)({ self: node.name, other: third.name, roomId });
   const from = distribution.createPid();

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { ActorSystem } from '@bloom/actors';
 import { MediaFileError, type RawRecordingStore, type RecordingStore } from '@bloom/files';
-import { createHttpApi, type HttpApi, HttpError } from '@bloom/http-api';
+import { createHttpApi, type HttpApi, HttpError, type NodeControl } from '@bloom/http-api';
 import { type Log, silentLog } from '@bloom/log';
 import { Metrics } from '@bloom/metrics';
 import { Passes, type RoomRouter, type RoomService } from '@bloom/rooms';
@@ -32,6 +32,7 @@ export interface HttpAnswer {
 export interface Served {
   /** Returns the rooms as they are for one request. */
   forRequest(requestId: string): RoomRouter;
+  readonly control: NodeControl;
   readonly system: Pick<ActorSystem, 'note'>;
   readonly log: Pick<Log, 'error'>;
 }
@@ -56,7 +57,7 @@ class HttpFace {
       recordings: NO_RECORDINGS,
       rawRecordings: NO_RAW_RECORDINGS,
       health: unasked,
-      node: { notReady: () => undefined, drain: unasked, undrain: unasked, moveRoom: unasked },
+      node: servedControl(() => this.#served),
       cluster: { report: unasked, placement: unasked, logs: unasked, peerStats: unasked },
       log,
       metrics,
@@ -138,16 +139,29 @@ function bodyOf(response: ServerResponse, text: string): unknown {
 
 /** The rooms of the node that is served at the time. The API asks nothing of them but the rooms for each request. */
 function servedRooms(served: () => Served | undefined): RoomService {
-  const forRequest = (requestId: string): RoomService => {
-    const node = served();
-    if (node === undefined) throw new Error('a request has arrived at a node that has ended');
-    return node.forRequest(requestId);
-  };
+  const forRequest = (requestId: string): RoomService => nodeOf(served).forRequest(requestId);
 
   return { forRequest } as RoomService;
 }
 
-/** Clients of histories ask only for rooms and peers. */
+/** Takes the orders of operators to the node that is served at the time. */
+function servedControl(served: () => Served | undefined): NodeControl {
+  return {
+    notReady: () => nodeOf(served).control.notReady(),
+    drain: (node, deadlineMs, moveMs) => nodeOf(served).control.drain(node, deadlineMs, moveMs),
+    undrain: (node) => nodeOf(served).control.undrain(node),
+    moveRoom: (roomId, node) => nodeOf(served).control.moveRoom(roomId, node),
+  };
+}
+
+function nodeOf(served: () => Served | undefined): Served {
+  const node = served();
+  if (node === undefined) throw new Error('a request has arrived at a node that has ended');
+
+  return node;
+}
+
+/** Histories ask only for rooms, peers and drains. */
 async function unasked(): Promise<never> {
   throw new HttpError(503, 'This node does not answer questions');
 }

@@ -18,6 +18,7 @@ export interface NodeLogOptions {
 /** Returns what limits a line about others, as docs/reference/log-events.md promises; undefined for other lines. */
 function limitOf(event: string, { node, actor, address, reason }: LogFields): string | undefined {
   if (event === 'distribution.refused') return `${event} ${String(address)} ${String(reason)}`;
+  if (event === 'cluster.event_refused') return `${event} ${String(node)}`;
   if (event !== 'actor.refused') return undefined;
   const answered = /^answer to \w+/.exec(String(reason))?.[0] ?? '';
 

@@ -1,4 +1,5 @@
 /** Faults that are planted in every node of a cluster, to prove that the rules of a history notice them. */
+import type { NodeControl } from '@bloom/http-api';
 import type { Log } from '@bloom/log';
 import type { NotificationBus, WebhookPoster } from '@bloom/notifications';
 import type { Notification } from '@bloom/protocol';
@@ -14,6 +15,8 @@ export interface PlantedFault {
   post?(post: WebhookPoster['post']): WebhookPoster['post'];
   /** Returns, for one node, what changes the rooms that each of its requests sees. */
   rooms?(): (rooms: RoomRouter) => void;
+  /** Changes what it does with the orders of operators. */
+  control?(control: NodeControl): NodeControl;
   /** Names of the nodes that it is configured to join. */
   seeds?(names: readonly string[]): readonly string[];
   /** The node reports no room on two nodes. */
@@ -152,6 +155,17 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
         Object.assign(rooms, { createRoom, getRoom });
       };
     },
+  },
+  'says that a room has moved and keeps it': {
+    control: (control) => ({
+      ...control,
+      moveRoom: async (room, node) => ({ room, from: 'here', to: node ?? 'elsewhere', ms: 1 }),
+    }),
+    breaks: 'where it has never run',
+  },
+  'says that it drains and takes rooms': {
+    control: (control) => ({ ...control, drain: async () => 0 }),
+    breaks: 'takes rooms',
   },
   'joins no other node': { seeds: () => [] },
   'waits too long for silent nodes': {

@@ -1,5 +1,5 @@
 /** The clients of a history, and the rules for each of their answers. */
-import { createRoom, dataOf, deleteRoom, getRoom, LIST_ROOMS } from './api-calls.js';
+import { createRoom, dataOf, deleteRoom, getRoom, LIST_ROOMS, moveRoom, refusalIn } from './api-calls.js';
 import type { Dice } from './dice.js';
 import type { VirtualCluster } from './virtual-cluster.js';
 import type { VirtualNode } from './virtual-node.js';
@@ -8,10 +8,18 @@ import type { VirtualNode } from './virtual-node.js';
 const IDS = ['kitchen', 'hall', 'attic', 'cellar', 'porch'];
 
 /** The requests that clients make. One listed twice is made twice as often. */
-const ASKS = ['create', 'create', 'create', 'generate', 'get', 'get', 'delete', 'delete', 'list'] as const;
+const ASKS = ['create', 'create', 'create', 'generate', 'get', 'get', 'delete', 'delete', 'list', 'move'] as const;
 
 /** The SDKs give up a request after this time. */
 const LIMIT_MS = 5_000;
+
+/** A request of a client. */
+interface Ask {
+  readonly what: (typeof ASKS)[number];
+  readonly roomId: string;
+  /** Name of the node that a room moves to; null = the one that a new room would go to. */
+  readonly to: string | null;
+}
 
 interface Found {
   readonly owner: VirtualNode;
@@ -42,20 +50,21 @@ export class Requests {
     // Clients want the rooms of a node that has left, at once.
     cluster.onLeft.push((node) => {
       for (const roomId of cluster.nodes.flatMap((owner) => owner.movedRooms))
-        for (const ask of ['get', 'create'])
-          cluster.world.schedule(node.machine, 0, () => void this.#timed(node, ask, roomId));
+        for (const what of ['get', 'create'] as const)
+          cluster.world.schedule(node.machine, 0, () => void this.#timed(node, { what, roomId, to: null }));
     });
   }
 
   /** Lets a client send one request to one node, or one client of each node send the same request at once. */
   ask(dice: Dice): void {
     const { world, nodes } = this.#cluster;
-    const ask = dice.pick(ASKS);
+    const what = dice.pick(ASKS);
     const roomId = dice.pick([...IDS, ...this.#named.slice(-3)]);
     const isBurst = dice.random() < 0.1;
     const asked = dice.pick(nodes);
+    const ask = { what, roomId, to: dice.pick([null, dice.pick(nodes)?.name ?? null]) };
     for (const node of nodes)
-      if (isBurst || node === asked) world.schedule(node.machine, 0, () => void this.#timed(node, ask, roomId));
+      if (isBurst || node === asked) world.schedule(node.machine, 0, () => void this.#timed(node, ask));
   }
 
   /** Checks, after the cluster has healed, that every node's answers match the actual state. */
@@ -88,18 +97,18 @@ export class Requests {
   }
 
   /** Performs a request and checks how long its client waited, unless the asked node was frozen in the meantime. */
-  async #timed(node: VirtualNode, ask: string, roomId: string): Promise<void> {
+  async #timed(node: VirtualNode, ask: Ask): Promise<void> {
     const { world } = this.#cluster;
     const { machine } = node;
     const [startMs, freezes] = [world.nowMs, machine.freezes];
-    await this.#perform(node, ask, roomId);
+    await this.#perform(node, ask);
     const ms = world.nowMs - startMs;
     if (ms > LIMIT_MS && machine.freezes === freezes)
-      this.#cluster.broken(`${node.name} took ${ms.toFixed(0)} ms to answer ${ask} ${roomId}`);
+      this.#cluster.broken(`${node.name} took ${ms.toFixed(0)} ms to answer ${ask.what} ${ask.roomId}`);
   }
 
-  async #perform(node: VirtualNode, ask: string, roomId: string): Promise<void> {
-    switch (ask) {
+  async #perform(node: VirtualNode, { what, roomId, to }: Ask): Promise<void> {
+    switch (what) {
       case 'create':
         return this.#create(node, roomId);
       case 'generate':
@@ -108,6 +117,8 @@ export class Requests {
         return this.#get(node, roomId);
       case 'delete':
         return this.#delete(node, roomId);
+      case 'move':
+        return this.#move(node, roomId, to);
       default:
         await this.#list(node);
     }
@@ -173,6 +184,25 @@ export class Requests {
     const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
     if (only !== undefined && another === undefined && still !== undefined)
       this.#cluster.broken(`the deleted room ${roomId} still runs on ${still.name}`);
+  }
+
+  async #move(node: VirtualNode, roomId: string, to: string | null): Promise<void> {
+    const { owners, lost } = this.#cluster;
+    const label = `${node.machine.host} move ${roomId} to ${to ?? 'any'}`;
+    const before = this.#find(node, roomId);
+    const deletions = this.#deletions.get(roomId);
+    const answer = await this.#cluster.ask(node, label, moveRoom(roomId, to));
+    const { status } = answer;
+    if (status === 404 && !refusalIn(answer).includes('is not a member')) this.#checkMissing(node, roomId, before);
+    if (status === 500 && !lost.has(roomId)) this.#cluster.broken(`${label} was answered with a crash of the room`);
+    if (status !== 200) return;
+    const taker = dataOf<{ to: string }>(answer).to;
+    this.#cluster.note(`${label} -> ${taker}`);
+    const [only, another] = before;
+    const isSure = only !== undefined && another === undefined && deletions === this.#deletions.get(roomId);
+    const runs = (owner: VirtualNode): boolean => owner.name === taker;
+    const isThere = [...(owners.get(only?.key ?? '') ?? [])].some(runs);
+    if (isSure && !isThere) this.#cluster.broken(`${label} was answered with ${taker}, where it has never run`);
   }
 
   /** Returns the ids in the list of the whole cluster, one for each of their rooms, and the nodes missing from it. */

@@ -1,12 +1,15 @@
 /** A node of a simulated cluster on a virtual machine: the code of a real one, except for its media. */
 import { connectActors, openActorSystem, type ActorSystem, type RemoteActors, type Trace } from '@bloom/actors';
 import { type DistributionNode, PROTOCOLS, type Spoken } from '@bloom/distribution';
+import { type Inspection, type InspectionParts, loadInspection } from '@bloom/inspection';
 import type { Log } from '@bloom/log';
 import { AwakeClock } from '@bloom/time';
 import { NotificationBus, Webhooks } from '@bloom/notifications';
 import { createClusterPort, followMembers, type RoomConflict, RoomHost, RoomRegistry, RoomRouter } from '@bloom/rooms';
 import { scriptedSession, TestMedia } from '@bloom/rooms/testing';
+import { asking } from '../../cluster-view.js';
 import { EventRelay } from '../../event-relay.js';
+import { nodeControl } from '../../node-control.js';
 import type { Events } from './events.js';
 import { type HttpAnswer, type HttpRequest, openFace } from './http-face.js';
 import { nodeLog } from './node-log.js';
@@ -28,6 +31,20 @@ const SECRET = 'a secret of the simulation';
 const COOKIE = 'a cookie of the simulation';
 /** What members of the current release announce; those of the first one announced nothing. */
 const SPOKEN: Spoken = { release: 'simulated', protocols: PROTOCOLS };
+
+/** What members would say of their process; the seed does not decide about the load of this one. */
+const FIGURES: NonNullable<InspectionParts['figures']> = {
+  reading: {
+    ms: 5_000,
+    loop: { p50Ms: 0, p99Ms: 0, maxMs: 0, utilization: 0 },
+    cpu: { user: 0, system: 0 },
+  },
+  gc: { perS: 0, share: 0, maxPauseMs: 0, total: 0 },
+  lookCloser: () => undefined,
+  close: () => undefined,
+};
+/** Loaded before any history: nothing that a history awaits may take real time. */
+const { open: openInspection } = await loadInspection();
 
 export interface VirtualNodeOptions {
   world: VirtualWorld;
@@ -75,6 +92,9 @@ export class VirtualNode {
   isStopping = false;
   /** True once everything is closed. */
   hasStopped = false;
+  /** Number of times that an order to drain was taken back. */
+  withdrawals = 0;
+  #inspection: Inspection | undefined;
   readonly #options: VirtualNodeOptions;
   readonly #log: Log;
   readonly #face: ReturnType<typeof openFace>;
@@ -160,6 +180,7 @@ export class VirtualNode {
       settled: () => this.#relay.delivered(),
       webhooks,
     });
+    this.host.drainOrder.moveThrough(this.registry.departures);
     const { silentMembers } = this.registry;
     const wants = (): boolean => true;
     this.#relay = new EventRelay({
@@ -170,6 +191,7 @@ export class VirtualNode {
       bus,
       wants,
       silentMembers,
+      rooms: this.registry,
     });
     this.rooms = new RoomRouter({ ...common, system, host: this.host, registry: this.registry, secretKeyBase: SECRET });
     const change = fault.rooms?.();
@@ -179,7 +201,9 @@ export class VirtualNode {
       change?.(used);
       return used;
     };
-    this.#face = openFace({ forRequest, system, log });
+    const ask = asking(() => this.#inspection);
+    const control = nodeControl({ rooms: this.host, engine: this.media, system, started: () => true, ask });
+    this.#face = openFace({ forRequest, control: fault.control?.(control) ?? control, system, log });
     this.#watches = this.#watchMessages();
     void this.#join();
   }
@@ -240,18 +264,13 @@ export class VirtualNode {
     if (place !== undefined && place.node !== this.name) void this.#system.stop(place.ref);
   }
 
-  /** Moves all rooms to other nodes. */
-  evacuate(timeoutMs: number): void {
-    this.host.drain('ordered');
-    void this.registry.departures.moveAll(timeoutMs);
-  }
-
   /** Says goodbye to the other members and closes everything, as a node does on a clean shutdown. */
   async stop(): Promise<void> {
     const { keeps } = this.#options.fault ?? {};
     this.isStopping = true;
     this.host.drain('closing');
     await this.host.deleteAll();
+    await this.#inspection?.close();
     await this.registry.close();
     if (keeps !== 'timers') this.#relay.close();
     if (keeps !== 'sockets') await this.#remote.close();
@@ -264,6 +283,28 @@ export class VirtualNode {
   /** Living actors. */
   get actors(): number {
     return this.#system.size;
+  }
+
+  /** Lets members and the HTTP API ask this node, as any real one does. */
+  #openInspection(node: DistributionNode): void {
+    const { world } = this.#options;
+    const clock = world.clockOf(this.machine);
+    const parts = {
+      version: '0.0.0',
+      gitCommit: 'simulated',
+      startedAt: clock.wall(),
+      system: this.#system,
+      remote: this.#remote,
+      node,
+      host: this.host,
+      registry: this.registry,
+      engine: this.media,
+      log: this.#log,
+      secrets: [],
+      clock,
+      figures: FIGURES,
+    };
+    this.#inspection = openInspection(parts, 'read');
   }
 
   /** Reports messages that members of an old node's release do not know: nobody must send them to it. */
@@ -307,6 +348,7 @@ export class VirtualNode {
       },
     });
     followMembers(node, this.registry);
+    this.#openInspection(node);
     node.seed(fault?.seeds?.(seeds) ?? seeds);
   }
 }

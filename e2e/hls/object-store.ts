@@ -11,6 +11,8 @@ export interface ObjectStoreServer {
   readonly credentials: { accessKeyId: string; secretAccessKey: string; region: string; bucket: string };
   /** Names of the objects under `<prefix>/`. */
   objects(prefix: string): string[];
+  /** Loses the objects under `<prefix>/`. */
+  forget(prefix: string): void;
   /** Stops listening. */
   stop(): Promise<void>;
   remove(): void;
@@ -43,6 +45,7 @@ export async function startObjectStore(bucket: string): Promise<ObjectStoreServe
       const files = existsSync(folder) ? readdirSync(folder) : [];
       return files.flatMap((name) => /^(.+)\._S3rver_object$/.exec(name)?.[1] ?? []).toSorted();
     },
+    forget: (prefix) => rmSync(join(directory, bucket, prefix), { recursive: true }),
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGKILL');

@@ -110,5 +110,18 @@ describeWith(['ffmpeg', 'node-av'], 'The recording of a room that moves', () => 
     const gapMs = Math.round(apartMs - earlier.seconds * 1_000);
     process.stdout.write(`${gapMs} ms between the parts, movies of ${movies.join(' and ')} s\n`);
     for (const seconds of movies) expect(Math.abs(seconds - expected)).toBeLessThan(1);
+
+    store.forget(`all/${room}/${earlier.part}`);
+    const mixed = async (options: { skipMissing?: boolean }) => {
+      await client.mixRawRecording(room, later.part, { width: 320, height: 180, ...options });
+      return until('the mix has ended', async () => {
+        const found = (await list()).find(({ part }) => part === later.part)?.mix;
+        return (found?.endedAt ?? null) === null ? undefined : found;
+      });
+    };
+    expect(await mixed({})).toMatchObject({ state: 'failed', reason: expect.stringContaining('(skipMissing)') });
+    const rest = await mixed({ skipMissing: true });
+    expect(rest).toMatchObject({ state: 'uploaded', missing: [earlier.part] });
+    expect(Math.abs(rest!.seconds! - later.seconds)).toBeLessThan(1);
   });
 });

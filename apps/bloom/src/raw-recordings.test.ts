@@ -154,6 +154,26 @@ describe('recordings of tracks over HTTP', () => {
     expect(await listed()).not.toHaveProperty('mix');
   });
 
+  test('are mixed without a lost part if the request says so, and the list names it', async () => {
+    const lost = 'part_2026-01-02T02-04-05.000Z';
+    const report = { tracks: { 'a.ogg': track }, continues: { part: lost, gap: 0 } };
+    await writeFile(join(directory, 'report.json'), JSON.stringify(report));
+    const mixed = async (order: object) => {
+      const { status, body } = await node.request('POST', `${at}/mix`, order);
+      if (status === 503) return body.errors;
+      const listed = async () => (await node.request('GET', '/raw_recording')).body.data[0].mix;
+      await until(async () => (await listed()).ended_at !== null);
+      return listed();
+    };
+    const refused = await mixed({});
+    if (typeof refused === 'string') return expect(refused).toContain('node-av');
+    expect(refused).toMatchObject({ state: 'failed', reason: expect.stringContaining(`${lost}, a part of`) });
+    expect(refused.reason).toContain('(skipMissing)');
+    const rest = await mixed({ skipMissing: true });
+    // The track is damaged.
+    expect(rest).toMatchObject({ missing: [lost], reason: expect.not.stringContaining(lost) });
+  });
+
   test.each([
     [{ layout: 'pile' }, 'Expected layout to be grid or speaker, got: pile'],
     [{ layout: 7 }, 'got: 7'],
@@ -162,6 +182,7 @@ describe('recordings of tracks over HTTP', () => {
     [{ height: 2_162 }, '64 to 2160'],
     [{ height: '720' }, 'got: 720'],
     [{ width: 1e21 }, 'got: 1e+21'],
+    [{ skipMissing: 'yes' }, 'Expected skipMissing to be a boolean, got: yes'],
     [{ credentials: 'x' }, 'Invalid credentials: expected object'],
     [{ credentials: { bucket: 'b' } }, 'Required field "accessKeyId" missing'],
     [{ credentials: { accessKeyId: 7 } }, 'Invalid credentials.accessKeyId: expected string'],

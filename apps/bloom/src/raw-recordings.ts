@@ -54,11 +54,12 @@ export function rawRecordings({ parts, mixes }: RecordingService): OwnRawRecordi
     remove: async (place) => {
       if (!(await parts.remove(checked(place)))) throw missing(place);
     },
-    mix: async (place, { credentials, later, ...picture }) => {
+    mix: async (place, { credentials, later, skipMissing, ...picture }) => {
       const order = {
         picture,
         ...(credentials === undefined ? {} : { credentials }),
         ...(later === undefined ? {} : { later }),
+        ...(skipMissing === undefined ? {} : { skipMissing }),
       };
       const mix = await mixes.start(checked(place), order).catch((error: unknown) => {
         throw refusalOf(error);

@@ -117,6 +117,7 @@ const mix = object({
   state: oneOf(MIX_STATES),
   progress: optional(number),
   reason: optional(text()),
+  missing: optional(list(text(100), MAX_LATER)),
   layout: oneOf(MIX_LAYOUTS),
   width: count,
   height: count,
@@ -139,6 +140,7 @@ const order = {
       endpoint: optional(text()),
     }),
   ),
+  skipMissing: optional(flag),
   later: optional(list(text(100), MAX_LATER)),
 };
 const rawRecording: Shape<RawRecording> = object({

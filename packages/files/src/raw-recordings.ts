@@ -20,6 +20,8 @@ export interface RawMix {
   progress?: number;
   /** Why it failed. */
   reason?: string;
+  /** Names of the parts that the movie lacks, because they cannot be found. */
+  missing?: readonly string[];
   layout: (typeof MIX_LAYOUTS)[number];
   /** In pixels. */
   width: number;
@@ -47,6 +49,8 @@ export interface RawMixOrder {
     bucket: string;
     endpoint?: string;
   };
+  /** Makes the movie without the parts that cannot be found. */
+  skipMissing?: boolean;
   /** Parts that continue the recording on other nodes, in order; found by the node that was asked. */
   later?: readonly string[];
 }

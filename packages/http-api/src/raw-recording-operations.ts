@@ -50,9 +50,15 @@ export function rawRecordingOperations(recordings: RawRecordingStore): Record<Ra
 }
 
 function orderOf(body: Readonly<Record<string, unknown>>): RawMixOrder {
-  const { layout, width, height, credentials } = checked(MixRequest, body);
+  const { layout, width, height, skipMissing, credentials } = checked(MixRequest, body);
   const { endpoint, ...keys } = credentials ?? {};
-  const order = { layout, width, height, credentials: credentials && { ...keys, ...present({ endpoint }) } };
+  const order = {
+    layout,
+    width,
+    height,
+    skipMissing,
+    credentials: credentials && { ...keys, ...present({ endpoint }) },
+  };
 
   return present(order) as RawMixOrder;
 }

@@ -275,6 +275,8 @@ export interface MixOptions {
   /** Even numbers of pixels, up to 3,840 x 2,160. Default 1,280 x 720. */
   width?: number;
   height?: number;
+  /** Make the movie without the parts that cannot be found, for example those of a node that is lost. */
+  skipMissing?: boolean;
   /** Fetch the tracks if they were uploaded, and take the movie. Without `endpoint`, only if the server has none. */
   credentials?: {
     accessKeyId: string;
@@ -293,6 +295,8 @@ export interface RawRecordingMix {
   progress?: number;
   /** Why it failed. */
   reason?: string;
+  /** Names of the parts that the movie lacks, with `skipMissing`. */
+  missing?: readonly string[];
   layout: 'grid' | 'speaker';
   width: number;
   height: number;

@@ -52,6 +52,7 @@ const ANSWERS = {
   [`POST /raw_recording/hall/${PART}/mix`]: { data: job },
   'GET /raw_recording?scope=cluster&room=hall&limit=1000': { data: [{ ...recording, mix: mixed }] },
   [`POST /raw_recording/attic/${PART}/mix`]: { data: job },
+  [`POST /raw_recording/cellar/${PART}/mix`]: { data: { ...mixed, missing: [`part_lost${CLEAR}`] } },
   'GET /raw_recording?scope=cluster&room=attic&limit=1000': {
     data: [{ ...failed, mix: { ...job, state: 'failed', reason: `no ffmpeg${CLEAR}`, ended_at: 9 } }],
   },
@@ -180,6 +181,9 @@ describe('rooms and people over HTTP', () => {
     const queued = await run(`recordings mix hall ${PART} --layout speaker --size 640x360`);
     expect(queued.asked).toMatchObject([{ body: { layout: 'speaker', width: 640, height: 360 } }]);
     expect(queued.out).toBe('queued: speaker of 640 x 360\n');
+    const skipping = await run(`recordings mix cellar ${PART} --skip-missing`);
+    expect(skipping.asked).toMatchObject([{ body: { skipMissing: true } }]);
+    expect(skipping.out).toContain('\nwithout part_lost\\u001b[2J\\u009b2J, which cannot be found\n');
     const waited = await run(`recordings mix hall ${PART} --wait`);
     expect(waited.exit).toBe(0);
     expect(waited.out).toMatch(/^finished: speaker of 640 x 360, 1 min, 2\.0 MB\nhttp:.*\/mix\.mp4$/m);

@@ -20,6 +20,7 @@ const MIN_SIDE = 64;
 interface MixFlags {
   readonly layout?: 'grid' | 'speaker';
   readonly size?: { readonly width: number; readonly height: number };
+  readonly skipMissing?: boolean;
   readonly wait?: boolean;
 }
 
@@ -51,11 +52,16 @@ export function recordingCommands(commands: Commands): void {
     .description('make one movie of all tracks, which takes about as long as the recording')
     .addOption(new Option('--layout <layout>', 'default: grid').choices(['grid', 'speaker']))
     .option('--size <pixels>', 'even numbers; default: 1280x720', pixels)
+    .option('--skip-missing', 'leave out parts that cannot be found: their node may be lost')
     .option('--wait', 'return when it has ended')
     .action(
-      run<MixFlags>(async (context, [room = '', part = ''], { layout, size, wait }) => {
+      run<MixFlags>(async (context, [room = '', part = ''], { layout, size, skipMissing, wait }) => {
         const connection = await connect(context);
-        const options = { ...(layout === undefined ? {} : { layout }), ...size };
+        const options = {
+          ...(layout === undefined ? {} : { layout }),
+          ...(skipMissing === true ? { skipMissing } : {}),
+          ...size,
+        };
         const asked = await connection.ask(answers.mix, (client) => client.mixRawRecording(room, part, options));
         const mix = wait === true ? await untilEnded(connection, { room, part }) : asked;
         const { file } = mix;

@@ -21,6 +21,8 @@ export interface Mix {
   /** 0 to 1, within some of the states. */
   progress?: number;
   reason?: string;
+  /** Parts that the movie lacks. */
+  missing?: readonly string[];
   layout: string;
   width: number;
   height: number;
@@ -160,6 +162,7 @@ export const mix: Shape<Mix> = object({
   state: line,
   progress: optional(number),
   reason: optional(line),
+  missing: optional(list(line)),
   layout: line,
   width: count,
   height: count,

@@ -168,12 +168,13 @@ function stateOf({ state, progress, reason }: Pick<Mix, 'state' | 'progress' | '
 
 /** Returns what has become of a mix, and the address of its movie. */
 export function mixView({ mix, movie }: { mix: Mix; movie: string | null }, screen: Screen): string[] {
-  const { layout, width, height, seconds, bytes } = mix;
+  const { layout, width, height, seconds, bytes, missing = [] } = mix;
   const { text, style } = stateOf(mix);
   const made = seconds === undefined ? '' : `, ${span(Math.round(seconds) * 1_000)}, ${size(bytes ?? null)}`;
 
   return [
     `${paint(screen, style, printable(text))}: ${printable(layout)} of ${width} x ${height}${made}`,
+    ...missing.map((part) => paint(screen, 'yellow', `without ${printable(part)}, which cannot be found`)),
     ...(movie === null ? [] : [printable(movie)]),
   ];
 }

@@ -18,6 +18,8 @@ export interface MixRecordingOptions {
    * parts in order, each named after its part.
    */
   directories: readonly string[];
+  /** True if parts between those directories are missing: their places follow from the clocks of the nodes. */
+  hasGaps?: boolean;
   /** MP4 file to create; must not exist yet. */
   output: string;
   /** Default: a grid of 1280x720. Sides are even, 64 to 3840 wide and 64 to 2160 high. */
@@ -50,7 +52,7 @@ export interface MixedRecording {
 export async function mixRecording(options: MixRecordingOptions): Promise<MixedRecording> {
   const { directories, output } = options;
   const picture = pictureOf(options.picture ?? {});
-  const { tracks, durationMs } = await readRecording(directories);
+  const { tracks, durationMs } = await readRecording(directories, options.hasGaps);
   const exists = await access(output).then(
     () => true,
     () => false,

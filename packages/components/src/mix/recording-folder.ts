@@ -41,16 +41,16 @@ const MAX_GAP_MS = 10 * 60_000;
 
 /**
  * Reads the tracks that `report.json` lists with their offsets, from the directories of the parts of one recording in
- * order, each named after its part.
+ * order, each named after its part. With `hasGaps`, parts between them may be missing.
  * @throws ComponentError `BAD_RECORDING`
  */
-export async function readRecording(directories: readonly string[]): Promise<Recording> {
+export async function readRecording(directories: readonly string[], hasGaps = false): Promise<Recording> {
   const tracks: RecordedPart['tracks'] = [];
   let before: RecordedPart | undefined;
   let beginMs = 0;
   for (const directory of directories) {
     const part = await readPart(directory);
-    if (before !== undefined) beginMs += lengthOf(before, part);
+    if (before !== undefined) beginMs += lengthOf(before, part, hasGaps);
     for (const track of part.tracks) {
       tracks.push({ ...track, startMs: beginMs + track.startMs, endMs: beginMs + track.endMs });
     }
@@ -67,12 +67,15 @@ export async function readRecording(directories: readonly string[]): Promise<Rec
 }
 
 /** Returns the time from the start of a part to that of the next one. */
-function lengthOf(part: RecordedPart, next: RecordedPart): number {
+function lengthOf(part: RecordedPart, next: RecordedPart, hasGaps: boolean): number {
   const before = basename(part.directory);
   const path = join(next.directory, REPORT_FILE);
-  if (next.continues?.['part'] !== before) throw bad(`${path} does not continue ${before}`);
+  const isNext = next.continues?.['part'] === before;
+  if (next.continues === undefined || (!isNext && !hasGaps)) throw bad(`${path} does not continue ${before}`);
   const lengthMs = next.startedAtMs - part.startedAtMs;
-  const byClocks = Number.isFinite(lengthMs) ? lengthMs : part.endMs + number(next.continues, 'gap', path) / 1e6;
+  const byClocks = Number.isFinite(lengthMs)
+    ? lengthMs
+    : part.endMs + (isNext ? number(next.continues, 'gap', path) / 1e6 : 0);
 
   return Math.min(Math.max(byClocks, part.endMs), part.endMs + MAX_GAP_MS);
 }

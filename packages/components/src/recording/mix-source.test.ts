@@ -93,8 +93,8 @@ async function gather(name: string, more: Partial<Gathering & MixSourceOptions> 
   });
   const work = join(base, 'work');
   const { signal } = new AbortController();
-  const calls = { fetching: async () => undefined, onProgress: () => undefined };
-  const gathering = { later: [], target, byRequest: false, signal, ...calls };
+  const calls = { fetching: async () => undefined, onProgress: () => undefined, onMissing: () => undefined };
+  const gathering = { later: [], skipMissing: false, target, byRequest: false, signal, ...calls };
   const found = await source.gather({ part: { roomId: 'kitchen', name }, ...gathering, ...more }, work);
 
   return found.map((directory) => directory.slice(work.length + 1));
@@ -130,6 +130,31 @@ describe('the tracks of a recording whose room has moved', () => {
     await mkdir(join(base, 'work'));
     await expect(gather(second, { target: null })).rejects.toMatchObject({
       message: expect.stringContaining('no bucket is known'),
+    });
+  });
+
+  test('are mixed without the parts that are lost for good, if asked to, and say what to ask for otherwise', async () => {
+    await record(second, filesOf({ continues: first }));
+    await upload(at(60), filesOf({ continues: third }));
+    const later = [third, at(60)];
+    await expect(gather(second, { later })).rejects.toMatchObject({ message: expect.stringContaining('skipMissing') });
+    await rm(join(base, 'work'), { recursive: true });
+    await mkdir(join(base, 'work'));
+    // Its objects have been removed since.
+    const extent = { tracks: 1, seconds: 1, bytes: 1_000, startedAt: 1, uploadedAt: 2 };
+    await uploaded.write({ roomId: 'kitchen', name: third }, { ...extent, stored: { bucket: 'calls', prefix: 'all' } });
+    const lost: string[] = [];
+    const found = await gather(second, { later, skipMissing: true, onMissing: (name) => lost.push(name) });
+    expect(found).toEqual([second, at(60)]);
+    expect(lost).toEqual([first, third]);
+    expect((await readdir(join(base, 'work'))).toSorted()).toEqual([second, at(60)]);
+  });
+
+  test('are not mixed without a part whose store does not answer, even if lost parts may be left out', async () => {
+    await record(second, filesOf({ continues: first }));
+    const down = { ...target, endpoint: 'http://127.0.0.1:9' };
+    await expect(gather(second, { target: down, skipMissing: true })).rejects.toMatchObject({
+      code: 'DOWNLOAD_FAILED',
     });
   });
 
@@ -229,6 +254,20 @@ describe('the places in time of parts', () => {
   ])('%s', async (_what, startedAt, startMs) => {
     const later = startedAt === undefined ? {} : { startedAt };
     expect(await startOf({ startedAt: 0 }, { continues: first, ...later })).toBe(startMs);
+  });
+
+  test('follow the clocks of their nodes if a part between them is lost, or that part is taken to be empty', async () => {
+    const gapped = async (startedAt?: number): Promise<number> => {
+      const late = { continues: third, ...(startedAt === undefined ? {} : { startedAt }) };
+      const directories = [
+        await record(first, filesOf({ startedAt: 0 }), join(base, 'work', first)),
+        await record(second, filesOf(late), join(base, 'work', second)),
+      ];
+
+      return (await readRecording(directories, true)).tracks.at(-1)!.startMs;
+    };
+    expect(await gapped(33)).toBe(33_000);
+    expect(await gapped()).toBe(10_000);
   });
 
   test('are unknown for parts that do not belong together', async () => {

@@ -1,5 +1,5 @@
 import { readdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { RoomError } from '@bloom/rooms';
 import type { Clock } from '@bloom/time';
 import { ComponentError } from '../errors.js';
@@ -39,6 +39,9 @@ export interface Gathering {
   part: PartName;
   /** Parts that continue it, in order. */
   later: readonly string[];
+  /** Leaves out parts that are neither on this node nor in the bucket; `onMissing` names them. */
+  skipMissing: boolean;
+  onMissing(name: string): void;
   target: S3Target | null;
   /** The credentials came with the request: their bucket is never shown or logged. */
   byRequest: boolean;
@@ -90,7 +93,7 @@ export class MixSource {
 
   /**
    * Brings the tracks of a part, and of those before and after it, into directories below `work`. Returns the
-   * directories in order, each named after its part.
+   * directories in order, each named after its part. What came before a missing part is not known without its report.
    * @throws ComponentError `BAD_RECORDING` when one is missing, `MIX_FAILED`, `DOWNLOAD_FAILED`
    */
   async gather(gathering: Gathering, work: string): Promise<string[]> {
@@ -108,7 +111,9 @@ export class MixSource {
       if (!isNew || found.size >= MAX_PARTS) throw new ComponentError('BAD_RECORDING', `${at} continues no other part`);
       progress.next();
       if (!earlier.includes(name)) progress.found();
-      at = await this.#bringOther(job, name, work);
+      const next = await this.#bringUnlessMissing(job, name, work);
+      if (next === undefined) break;
+      at = next;
       found.set(name, at);
       before.unshift(at);
     }
@@ -118,7 +123,8 @@ export class MixSource {
         throw new ComponentError('BAD_RECORDING', `${name} cannot continue this recording`);
       }
       progress.next();
-      const at = await this.#bringOther(job, name, work);
+      const at = await this.#bringUnlessMissing(job, name, work);
+      if (at === undefined) continue;
       found.set(name, at);
       after.push(at);
     }
@@ -139,7 +145,7 @@ export class MixSource {
   }
 
   /** Brings the part that the caller has named. */
-  async #bring(gathering: Job, part: PartName, work: string): Promise<string> {
+  async #bring(job: Job, part: PartName, work: string): Promise<string> {
     const { uploaded } = this.#options;
     const to = join(work, part.name);
     await makeFolder(to);
@@ -155,39 +161,52 @@ export class MixSource {
     // An upload may have removed some of the files meanwhile.
     await rm(to, { recursive: true, force: true });
     await makeFolder(to);
-    const store = checkStore(`Recording ${part.roomId}/${part.name}`, note.stored, gathering.target);
+    const store = checkStore(`Recording ${part.roomId}/${part.name}`, note.stored, job.target);
     const prefix = note.stored?.prefix ?? prefixOf(this.#options.pathPrefix, null);
     // Of the tracks and the movie.
     await this.#reserve(2 * note.bytes);
-    await this.#fetch(gathering, { part, to, store, prefix, bytes: note.bytes });
+    await this.#fetch(job, { part, to, store, prefix, bytes: note.bytes });
 
     return to;
   }
 
-  /** Brings an earlier or later part, which another node may have recorded and uploaded. */
-  async #bringOther(gathering: Job, name: string, work: string): Promise<string> {
-    const { part: asked, target, byRequest } = gathering;
+  /** Returns undefined for a part that is missing and may be left out. */
+  async #bringUnlessMissing(job: Job, name: string, work: string): Promise<string | undefined> {
+    const to = join(work, name);
+    const missing = await this.#bringOther(job, name, to);
+    if (missing === undefined) return to;
+    if (!job.skipMissing) throw new ComponentError('BAD_RECORDING', missing);
+    await rm(to, { recursive: true, force: true });
+    job.onMissing(name);
+
+    return undefined;
+  }
+
+  /** Brings an earlier or later part, which another node may have recorded and uploaded. Returns why it is missing. */
+  async #bringOther(job: Job, name: string, to: string): Promise<string | undefined> {
+    const { part: asked, target, byRequest } = job;
     const part = { roomId: asked.roomId, name };
     const isHere = await exists(this.#directoryOf(part));
-    if (isHere || (await this.#options.uploaded.read(part)) !== undefined) {
-      const to = await this.#bring(gathering, part, work);
-      if ((await readReport(to)) !== undefined) return to;
-      throw new ComponentError('BAD_RECORDING', `${name}, a part of this recording, is not complete yet`);
-    }
-    if (target === null) throw missing(name, 'and no bucket is known');
-    const to = join(work, name);
-    await makeFolder(to);
-    // All parts of a recording have the same options.
-    const prefix = await this.prefixOf(asked, target);
     try {
-      await this.#fetch(gathering, { part, to, store: target, prefix, bytes: Math.floor((await this.#free()) / 2) });
-    } catch (error) {
-      const isMissing = error instanceof ComponentError && (error.cause as Error | undefined)?.name === 'NoSuchKey';
-      const bucket = byRequest ? 'the bucket of the request' : `the bucket ${target.bucket}`;
-      throw isMissing ? missing(name, `and not, or not whole, in ${bucket}`) : error;
-    }
+      if (isHere || (await this.#options.uploaded.read(part)) !== undefined) {
+        await this.#bring(job, part, dirname(to));
+        if ((await readReport(to)) !== undefined) return undefined;
+        throw new ComponentError('BAD_RECORDING', `${name}, a part of this recording, is not complete yet`);
+      }
+      if (target === null) return reasonWithout(name, 'and no bucket is known');
+      await makeFolder(to);
+      // All parts of a recording have the same options.
+      const prefix = await this.prefixOf(asked, target);
+      await this.#fetch(job, { part, to, store: target, prefix, bytes: Math.floor((await this.#free()) / 2) });
 
-    return to;
+      return undefined;
+    } catch (error) {
+      const isGone = error instanceof ComponentError && (error.cause as Error | undefined)?.name === 'NoSuchKey';
+      if (!isGone) throw error;
+      const bucket = byRequest ? 'the bucket of the request' : `the bucket ${target?.bucket}`;
+
+      return reasonWithout(name, `and not, or not whole, in ${bucket}`);
+    }
   }
 
   async #fetch(
@@ -231,10 +250,11 @@ export class MixSource {
   }
 }
 
-function missing(name: string, why: string): ComponentError {
-  return new ComponentError(
-    'BAD_RECORDING',
-    `${name}, a part of this recording, is not on this node ${why}: the node that recorded it has not uploaded it`,
+/** Its node may have been lost with its disk. */
+function reasonWithout(name: string, why: string): string {
+  return (
+    `${name}, a part of this recording, is not on this node ${why}: the node that recorded it has not uploaded it; ` +
+    'if it is lost, ask for a mix without it (skipMissing)'
   );
 }
 

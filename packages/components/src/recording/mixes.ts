@@ -34,6 +34,8 @@ export interface MixOrder {
   credentials?: RequestCredentials;
   /** Parts that continue the recording where its room moved, in order. Earlier ones are known by its report. */
   later?: readonly string[];
+  /** Mixes the rest if a part cannot be found. */
+  skipMissing?: boolean;
 }
 
 export interface MixesOptions extends UploadDefaults {
@@ -57,6 +59,7 @@ export interface MixesOptions extends UploadDefaults {
 interface Job {
   readonly part: PartName;
   readonly later: readonly string[];
+  readonly skipMissing: boolean;
   /** Names of the parts before it; garbage collection must leave them too. */
   readonly earlier: readonly string[];
   readonly target: S3Target | null;
@@ -124,6 +127,7 @@ export class Mixes implements PartMixes {
     const job: Job = {
       part,
       later: order.later ?? [],
+      skipMissing: order.skipMissing ?? false,
       earlier,
       target,
       byRequest: order.credentials !== undefined,
@@ -209,6 +213,7 @@ export class Mixes implements PartMixes {
     const work = this.#workOf(part);
     const { signal } = job.cancelled;
     const startedAtMs = clock.now();
+    const missing: string[] = [];
     try {
       await this.#become(job, { state: 'mixing' });
       await rm(work, { recursive: true, force: true });
@@ -223,10 +228,14 @@ export class Mixes implements PartMixes {
           onProgress: (share) => {
             job.progress = share;
           },
+          onMissing: (lost) => {
+            missing.push(lost);
+            log.warn('recording.mix_incomplete', { ...fields, file: lost, reason: 'the part cannot be found' });
+          },
         },
         work,
       );
-      await this.#become(job, { state: 'mixing' });
+      await this.#become(job, { state: 'mixing', ...(missing.length === 0 ? {} : { missing }) });
       const { layout, width, height } = note;
       const output = join(work, MIX_FILE);
       const { durationMs, tracks } = await mixRecording({
@@ -235,6 +244,7 @@ export class Mixes implements PartMixes {
         picture: { layout, width, height },
         processes,
         isBatch: true,
+        hasGaps: missing.length > 0,
         signal,
         onProgress: (share) => {
           job.progress = share;

@@ -22,6 +22,8 @@ export interface MixNote extends MixPicture {
   state: MixState;
   /** Why it failed. */
   reason?: string;
+  /** Names of the parts that it lacks, because they cannot be found. */
+  missing?: readonly string[];
   /** Length of the movie, once there is one. */
   seconds?: number;
   bytes?: number;
@@ -127,7 +129,19 @@ export class MixNotes {
 }
 
 function noteIn(value: Readonly<Record<string, unknown>>): WrittenNote | undefined {
-  const { state, reason, layout, width, height, seconds, bytes, requestedAt, endedAt, writer: written } = value;
+  const {
+    state,
+    reason,
+    missing,
+    layout,
+    width,
+    height,
+    seconds,
+    bytes,
+    requestedAt,
+    endedAt,
+    writer: written,
+  } = value;
   const writer = writerIn(written);
   const isState = [...ACTIVE, ...ENDED].includes(state as MixState);
   if (!isState || writer === undefined || (layout !== 'grid' && layout !== 'speaker')) return undefined;
@@ -136,6 +150,7 @@ function noteIn(value: Readonly<Record<string, unknown>>): WrittenNote | undefin
   return {
     state: state as MixState,
     ...(typeof reason === 'string' ? { reason } : {}),
+    ...(isNames(missing) ? { missing } : {}),
     layout,
     width,
     height,
@@ -145,6 +160,10 @@ function noteIn(value: Readonly<Record<string, unknown>>): WrittenNote | undefin
     endedAt: isCount(endedAt) ? endedAt : null,
     writer,
   };
+}
+
+function isNames(value: unknown): value is string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === 'string');
 }
 
 /** Returns what the list shows of a mix whose part has its files in `directory`. */

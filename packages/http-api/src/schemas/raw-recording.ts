@@ -29,6 +29,10 @@ export const MixRequest = z
       .meta({ description: '`speaker`: whoever speaks is large; default `grid`' }),
     width: side(3_840, 1_280),
     height: side(2_160, 720),
+    skipMissing: z
+      .boolean({ error: ({ input }) => `Expected skipMissing to be a boolean, got: ${shown(input)}` })
+      .nullish()
+      .meta({ description: 'Make the movie without the parts that cannot be found; default false' }),
     credentials: COMPONENT_SCHEMAS.recording.options.shape.credentials,
   })
   .meta({ id: 'RawRecordingMixRequest', description: 'How to mix a recording' });
@@ -46,6 +50,10 @@ const RawRecordingMix = z
       .optional()
       .meta({ description: 'Done of the present state; while the node fetches or mixes' }),
     reason: z.string().optional().meta({ description: 'Why it failed' }),
+    missing: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Parts that the movie lacks, because they cannot be found; only with `skipMissing`' }),
     layout: z.enum(MIX_LAYOUTS),
     width: z.int().min(0),
     height: z.int().min(0),

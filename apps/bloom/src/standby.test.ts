@@ -287,6 +287,41 @@ describe('a cluster of three nodes with standbys', () => {
     await untilOn(standby, 'kitchen', 15_000);
   });
 
+  test('forgets the end of a room that crashed while its owner was cut off', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    const before = published.length;
+    cut('n1');
+    await untilOn(standby, 'kitchen', 10_000);
+    await on(owner, async () => owner.media.emit.get('kitchen')?.({ type: 'roomFailed', reason: 'worker gone' }));
+    await cluster.world.run(1_000);
+    expect(owners('kitchen')).toEqual([standby]);
+    heal('n1');
+    await cluster.world.run(20_000);
+    expect(published.slice(before)).toEqual([]);
+    expect(owner.registry.directory.find('kitchen')?.node).toBe(nameOf(standby));
+    expect(owner.host.fence.holds('kitchen')).toBe(false);
+  });
+
+  test('lets an owner that was replaced do nothing, although its standby has started again since', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    cut('n1');
+    await untilOn(standby, 'kitchen', 10_000);
+    cluster.kill(node(standby), true);
+    cluster.boot(standby);
+    await cluster.world.run(2_000);
+    heal('n1');
+    for (let half = 0; half < 60; half += 1) {
+      await expect(on(owner, () => owner.rooms.updateRoom('kitchen', { maxPeers: half + 1 }))).rejects.toMatchObject({
+        code: 'OWNER_UNREACHABLE',
+      });
+      await cluster.world.run(500);
+    }
+  });
+
   test('keeps the standby of a room that moves from taking it over', async () => {
     const owner = node('n1');
     await open(owner, 'kitchen');
@@ -340,6 +375,19 @@ test('keeps the rooms of one of two nodes that is killed, but not of one that is
   cluster.kill(node('n2'), false);
   await cluster.world.run(30_000);
   expect(owners('hall')).toEqual([]);
+});
+
+test('lets a room go on at the node that it has just left', async () => {
+  await start(2);
+  await open(node('n1'), 'kitchen');
+  await on(node('n1'), () => node('n1').registry.departures.moveTo('kitchen', null));
+  await cluster.world.run(3_000);
+  expect(standbyOf(node('n2'), 'kitchen')).toBe('n1');
+  cluster.kill(node('n2'), true);
+  await untilOn('n1', 'kitchen', 1_000);
+  await cluster.world.run(20_000);
+  expect(owners('kitchen')).toEqual(['n1']);
+  expect((await on(node('n1'), () => node('n1').rooms.getRoom('kitchen'))).id).toBe('kitchen');
 });
 
 test('has no standbys in a cluster of one', async () => {

@@ -184,10 +184,12 @@ export class RoomHost {
     return this.#system.call(ref, { type: 'move', carry }, MOVE_TIMEOUT_MS);
   }
 
-  /** Reserves the id of a room of `node` and opens its media. Nothing is seen of the room until it is opened. */
+  /**
+   * Reserves the id of a room of `node` and opens its media. Nothing is seen of the room until it is opened. What is
+   * passed on for a room of that id ends.
+   */
   async holdRoom(room: Pick<RoomSnapshot, 'config' | 'components'>, node: string): Promise<HeldRoom> {
     const { roomId, videoCodec } = room.config;
-    if (this.#relays.has(roomId)) throw new RoomError('ROOM_EXISTS', 'it has left that node less than 10 s ago');
     if (this.#entries.has(roomId)) unwrap(refusals.roomExists(roomId));
     const entry = this.#reserve(roomId, () => true);
     entry.decided = new Promise((done) => (entry.decide = done));

@@ -20,6 +20,7 @@ function start() {
     port: { self: 'b', call: async () => 'offered' } as unknown as ClusterPort,
     host: {
       draining: false,
+      relayRef: () => undefined,
       holdRoom: async () => {
         const place: HeldRoom = { open: async () => REF, drop: async () => undefined };
         places.push(new WeakRef(place));

@@ -26,7 +26,7 @@ const MAX_REMEMBERED = 10_000;
 
 export interface ArrivalsOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'holdRoom' | 'draining'>;
+  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'relayRef'>;
   /** Returns what a member has announced of its room. */
   announced: (node: string, roomId: string) => OwnedRoom | undefined;
   /** Announces a room that runs here from now on. */
@@ -77,6 +77,8 @@ export class Arrivals {
     if (host.draining) return { refused: `${port.self} accepts no rooms` };
     if (this.held >= MAX_HELD) return { refused: `${port.self} holds ${MAX_HELD} rooms already` };
     if (this.#arrivals.has(key)) return { refused: 'The move has been offered before' };
+    if (host.relayRef(offer.snapshot.config.roomId) !== undefined)
+      return { refused: 'it has left that node less than 10 s ago' };
     const place = host.holdRoom(offer.snapshot, offer.node);
     const side = new MoveSide<TakerState, TakerEvent>(TAKER, 'holding');
     const { node, move, snapshot } = offer;

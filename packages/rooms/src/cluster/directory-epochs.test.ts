@@ -118,7 +118,7 @@ test('does not take the new owner of a moved room for a standby that has taken i
   const directory = start();
   directory.add('b', roomAt('b', 4));
   directory.add('c', roomAt('c', 5));
-  expect(directory.laterOwners('b')).toEqual([]);
+  expect(directory.takenFrom(roomAt('c', 5), 'c')).toEqual([]);
   directory.add('d', roomAt('d', 6));
-  expect(directory.laterOwners('b')).toEqual(['d']);
+  expect(directory.takenFrom(roomAt('d', 6), 'd')).toEqual(['b']);
 });

@@ -185,14 +185,16 @@ export class Directory {
 
   /**
    * Returns whether a standby must not take the room over, as far as this node knows: its owner no longer announces it,
-   * or under an epoch that is not below the standby's, or another node announces it under such an epoch.
+   * or under an epoch that is not below the standby's, or another node announces it under such an epoch. `isFormer`:
+   * the owner is a former process of the name, of whose rooms the present one knows nothing.
    */
-  deniesTakeover({ owner, standby }: { owner: string; standby: string }, room: Omit<OwnedRoom, 'ref'>): boolean {
+  deniesTakeover(
+    { owner, standby, isFormer }: { owner: string; standby: string; isFormer: boolean },
+    room: Omit<OwnedRoom, 'ref'>,
+  ): boolean {
     const { roomId, createdAt, epoch = 0 } = room;
-    const known = this.#nodes.get(owner);
-    const announced = known?.rooms.get(roomId);
-    // A process knows nothing of the rooms of the one before it.
-    if (owner !== this.#self && known !== undefined && announced?.createdAt !== createdAt) return true;
+    const known = isFormer ? undefined : this.#nodes.get(owner);
+    if (known !== undefined && known.rooms.get(roomId)?.createdAt !== createdAt) return true;
     for (const [node, { rooms }] of this.#nodes) {
       const other = rooms.get(roomId);
       if (node !== standby && other?.createdAt === createdAt && (other.epoch ?? 0) >= epoch) return true;
@@ -202,23 +204,9 @@ export class Directory {
   }
 
   /**
-   * Returns the nodes that have taken rooms of this owner over, by their epochs: a room that moves in order gets the
-   * epoch after that of its giver, and a standby a later one.
+   * Returns the nodes from which the room has been taken over, as far as they announce it still: a room that moves in
+   * order gets the epoch after that of its giver, and a standby a later one.
    */
-  laterOwners(owner: string): string[] {
-    const own = this.#nodes.get(owner)?.rooms ?? new Map<string, OwnedRoom>();
-    const isLater = ({ roomId, createdAt, epoch = 0 }: OwnedRoom): boolean => {
-      if (epoch === 0) return false;
-      const room = own.get(roomId);
-      return room?.createdAt === createdAt && epoch > (room.epoch ?? 0) + 1;
-    };
-
-    return [...this.#nodes]
-      .filter(([node, { rooms }]) => node !== owner && [...rooms.values()].some(isLater))
-      .map(([node]) => node);
-  }
-
-  /** Returns the nodes from which the room has been taken over, as far as they announce it still: see `laterOwners`. */
   takenFrom({ roomId, createdAt, epoch = 0 }: OwnedRoom, node: string): string[] {
     const isEarlier = (room: OwnedRoom | undefined): boolean =>
       room?.createdAt === createdAt && epoch > (room.epoch ?? 0) + 1;

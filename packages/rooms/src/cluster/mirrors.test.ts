@@ -2,21 +2,23 @@
 import { expect, test } from '@jest/globals';
 import { defaultRoomConfig } from '../room-service.js';
 import { MAX_MIRROR, type MirroredRoom, Mirrors } from './mirrors.js';
+import type { Voter } from './standby-states.js';
 
 function room(roomId: string, chars = 100): MirroredRoom {
   const config = { ...defaultRoomConfig, roomId };
   return { snapshot: { config, peers: [], invitations: [], peerlessMs: null }, chars };
 }
 
-const UPDATE = { node: 'a', createdAt: 1, epoch: 1, members: ['a', 'b'] };
+const [A, B, C] = ['a', 'b', 'c'].map((node) => ({ node, process: `${node}1` })) as [Voter, Voter, Voter];
+const UPDATE = { node: 'a', process: 'a1', createdAt: 1, epoch: 1, members: [A, B] };
 
 test('keeps the latest state of a room, and its side of the takeover', () => {
   const mirrors = new Mirrors();
   mirrors.keep(UPDATE, room('kitchen'), 1);
   mirrors.get('a', 'kitchen')?.side.on('silent');
   const later = room('kitchen', 200);
-  expect(mirrors.keep({ ...UPDATE, members: ['a', 'b', 'c'] }, later, 2)).toBeNull();
-  expect(mirrors.get('a', 'kitchen')).toMatchObject({ room: later, at: 2, members: ['a', 'b', 'c'] });
+  expect(mirrors.keep({ ...UPDATE, members: [A, B, C] }, later, 2)).toBeNull();
+  expect(mirrors.get('a', 'kitchen')).toMatchObject({ room: later, at: 2, members: [A, B, C] });
   expect(mirrors.get('a', 'kitchen')?.side.state).toBe('asking');
 });
 

@@ -1,5 +1,5 @@
 import type { RoomSnapshot } from '../room/room-snapshot.js';
-import { newStandbySide, type StandbySide } from './standby-states.js';
+import { newStandbySide, type StandbySide, type Voter } from './standby-states.js';
 
 /** Longest state of a room that has a standby, as JSON, in characters. */
 export const MAX_MIRROR = 64 * 1024;
@@ -19,12 +19,14 @@ export interface MirroredRoom {
 /** What an owner sends to a standby whenever its room has changed. */
 export interface MirrorUpdate {
   node: string;
+  /** The owner's process. */
+  process: string;
   /** Unix milliseconds, by the owner's clock. */
   createdAt: number;
   /** Epoch under which the standby may take the room over. */
   epoch: number;
   /** The members that count for a majority, the owner and the standby included. */
-  members: readonly string[];
+  members: readonly Voter[];
 }
 
 /** `kept` false: the room is being taken over. Refused: the node has forgotten the room. */
@@ -79,7 +81,7 @@ export class Mirrors {
     // A late message of the time before this node became the standby again.
     if (known?.createdAt === update.createdAt && known.epoch > update.epoch) return 'A later state has arrived';
     this.drop(owner, roomId);
-    const own = update.members.reduce((sum, name) => sum + name.length, room.chars);
+    const own = update.members.reduce((sum, { node, process }) => sum + node.length + process.length, room.chars);
     const chars = (this.#chars.get(owner) ?? 0) + own;
     const rooms = this.#owners.get(owner) ?? new Map<string, Mirror>();
     if (chars > MAX_PER_OWNER || this.#allChars + own > MAX_IN_ALL) return 'The standby has no memory left';

@@ -23,7 +23,7 @@ beforeEach(() => {
   };
   const departures = { says: () => 'unknown' as const };
   const standby = {
-    pulse: () => [],
+    pulse: () => ({ process: '', votes: [], noted: true }),
     mirror: () => ({ kept: true }),
     forget: () => true,
     vote: () => ({ granted: false }) as const,

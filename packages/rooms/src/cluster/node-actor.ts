@@ -144,9 +144,9 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       },
       webhooksOver: (_state, { node, move, event }) => arrivals.webhooksOver(node, move, event),
       moveState: (_state, message) => departures.says(message.node, message.move),
-      pulse: (_state, { node, settled }) => ({ votes: standby.pulse(node, settled) }),
-      mirrorRoom: (_state, { room, ...update }) =>
-        typeof room === 'string' ? { refused: 'No node mirrors its own rooms' } : standby.mirror(update, room),
+      pulse: (_state, { node, ...pulse }) => standby.pulse(node, pulse),
+      mirrorRoom: (_state, { room, to, ...update }) =>
+        typeof room === 'string' ? { refused: 'No node mirrors its own rooms' } : standby.mirror(update, room, to),
       forgetRoom: (_state, message) => standby.forget(message),
       vote: (_state, campaign) => standby.vote(campaign),
       hasMirror: (_state, { roomId }) => standby.isMirrored(roomId),

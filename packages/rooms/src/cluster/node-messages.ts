@@ -30,7 +30,7 @@ import type { GiverSays, Offer, OfferAnswer } from './move-states.js';
 import { MAX_MIRROR, type MirrorAnswer, type MirroredRoom, type MirrorUpdate } from './mirrors.js';
 import type { ReserveAnswer } from './reservations.js';
 import type { Campaign, Vote } from './standby-states.js';
-import type { GivenVote } from './witness.js';
+import type { Pulse, PulseAnswer } from './witness.js';
 import { eventText } from '../room/room-webhooks.js';
 
 /** Registered name of the actor that speaks `NodeProtocol` on each node. */
@@ -70,15 +70,15 @@ export type NodeProtocol = {
   webhooksOver: (message: { node: string; move: string; event: string | null }) => void;
   /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
   moveState: (message: { node: string; move: string }) => GiverSays;
+  /** Says that the sender, which has rooms with standbys, lives. From protocol 3 on, as are the next four. */
+  pulse: (message: Pulse & { node: string }) => PulseAnswer;
+  /** The state of a room of the sender, whose standby process `to` is. `room` is JSON text between nodes. */
+  mirrorRoom: (message: MirrorUpdate & { to: string; room: MirroredRoom | string }) => MirrorAnswer;
   /**
-   * Says that the sender, which has rooms with standbys, lives. `settled`: numbers of the receiver's votes that are
-   * over. Returns those that are not. From protocol 3 on, as are the next four.
+   * The receiver's process `to` is no standby of that room any more. False: it is taking the room over, or has; or the
+   * receiver is another process, which does not know.
    */
-  pulse: (message: { node: string; settled: readonly number[] }) => { votes: readonly GivenVote[] };
-  /** The state of a room of the sender, whose standby the receiver is. `room` is JSON text between nodes. */
-  mirrorRoom: (message: MirrorUpdate & { room: MirroredRoom | string }) => MirrorAnswer;
-  /** The receiver is no standby of that room any more. False: it is taking the room over, or has. */
-  forgetRoom: (message: { node: string; roomId: string; epoch: number }) => boolean;
+  forgetRoom: (message: { node: string; to: string; roomId: string; epoch: number }) => boolean;
   /** Asks for a vote for the sender, as the standby of rooms whose owner is lost. */
   vote: (message: Campaign) => Vote;
   /** Returns whether the receiver is the standby of a room with this id. */
@@ -106,6 +106,7 @@ const snapshotText: Shape<RoomSnapshot> = (value, reading) =>
 const MAX_MEMBERS = 2_048;
 const MAX_CANDIDACIES = 10_000;
 const node = text(255);
+const process = text(100);
 const mirrorText: Shape<MirroredRoom> = (value, reading) => {
   if (typeof value !== 'string' || value.length > MAX_MIRROR)
     return reading.fail(`JSON text of at most ${MAX_MIRROR} characters`);
@@ -138,18 +139,34 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
   webhooksOver: takes({ ...move, event: nullable(eventText) }),
   moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
   pulse: takes(
-    { node: sender, settled: list(count, MAX_MEMBERS) },
-    object({ votes: list(object({ standby: node, number: count }), MAX_MEMBERS) }),
+    { node: sender, process, settled: list(count, MAX_MEMBERS), revoked: list(candidacy, MAX_CANDIDACIES) },
+    object({ process, votes: list(object({ standby: node, process, number: count }), MAX_MEMBERS), noted: flag }),
   ),
   mirrorRoom: takes(
-    { node: sender, createdAt: number, epoch: count, members: list(node, MAX_MEMBERS), room: mirrorText },
+    {
+      node: sender,
+      process,
+      to: process,
+      createdAt: number,
+      epoch: count,
+      members: list(object({ node, process }), MAX_MEMBERS),
+      room: mirrorText,
+    },
     either(object({ kept: flag }), object({ refused: text() })),
   ),
-  forgetRoom: takes({ node: sender, roomId: id, epoch: count }, flag),
+  forgetRoom: takes({ node: sender, to: process, roomId: id, epoch: count }, flag),
   vote: takes(
-    { node: sender, owner: node, creation: nullable(count), took: flag, rooms: list(candidacy, MAX_CANDIDACIES) },
+    {
+      node: sender,
+      process,
+      owner: node,
+      ownerProcess: process,
+      creation: nullable(count),
+      took: flag,
+      rooms: list(candidacy, MAX_CANDIDACIES),
+    },
     either(
-      object({ granted: constant(true), denied: list(id, MAX_CANDIDACIES) }),
+      object({ granted: constant(true), process, denied: list(id, MAX_CANDIDACIES) }),
       object({ granted: constant(false) }),
     ),
   ),

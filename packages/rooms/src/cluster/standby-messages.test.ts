@@ -6,8 +6,29 @@ import { MAX_MIRROR } from './mirrors.js';
 import { NODE_SHAPES } from './node-messages.js';
 
 const ROOM = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
-const MIRROR = { node: 'a@host', createdAt: 1, epoch: 1, members: ['a@host', 'b@host'], room: JSON.stringify(ROOM) };
-const VOTE = { node: 'a@host', owner: 'c@host', creation: null, took: false, rooms: [] };
+const MIRROR = {
+  node: 'a@host',
+  process: 'a1',
+  to: 'b1',
+  createdAt: 1,
+  epoch: 1,
+  members: [
+    { node: 'a@host', process: 'a1' },
+    { node: 'b@host', process: 'b1' },
+  ],
+  room: JSON.stringify(ROOM),
+};
+const VOTE = {
+  node: 'a@host',
+  process: 'a1',
+  owner: 'c@host',
+  ownerProcess: 'c1',
+  creation: null,
+  took: false,
+  rooms: [],
+};
+const PULSE = { node: 'a@host', process: 'a1', settled: [], revoked: [] };
+const DISMISSAL = { node: 'a@host', to: 'b1', roomId: 'kitchen', epoch: 1 };
 const CANDIDACY = { roomId: 'kitchen', createdAt: 1, epoch: 1 };
 
 /** Returns why a message from a@host is refused. */
@@ -38,8 +59,10 @@ describe('the state of a room', () => {
   });
 
   test('is refused with more members than a cluster has, or names that no node has', () => {
-    expect(faultOf('mirrorRoom', { ...MIRROR, members: Array(2_049).fill('a') })).toMatch(/at most 2048/);
-    expect(faultOf('mirrorRoom', { ...MIRROR, members: ['x'.repeat(256)] })).toMatch(/at most 255/);
+    expect(faultOf('mirrorRoom', { ...MIRROR, members: Array(2_049).fill(MIRROR.members[0]) })).toMatch(/at most 2048/);
+    expect(faultOf('mirrorRoom', { ...MIRROR, members: [{ node: 'x'.repeat(256), process: 'x1' }] })).toMatch(
+      /at most 255/,
+    );
   });
 
   test.each([-1, 0.5, '1', undefined])('is refused under the epoch %p', (epoch) => {
@@ -65,9 +88,12 @@ describe('a request for votes', () => {
 });
 
 test('a pulse and a dismissal come from the node that they name', () => {
-  expect(faultOf('pulse', { node: 'a@host', settled: [] })).toBe('none');
-  expect(faultOf('pulse', { node: 'b@host', settled: [] })).toMatch(/sends it/);
-  expect(faultOf('pulse', { node: 'a@host', settled: Array(2_049).fill(1) })).toMatch(/at most 2048/);
-  expect(faultOf('forgetRoom', { node: 'a@host', roomId: 'kitchen', epoch: 1 })).toBe('none');
-  expect(faultOf('forgetRoom', { node: 'b@host', roomId: 'kitchen', epoch: 1 })).toMatch(/sends it/);
+  expect(faultOf('pulse', PULSE)).toBe('none');
+  expect(faultOf('pulse', { ...PULSE, node: 'b@host' })).toMatch(/sends it/);
+  expect(faultOf('pulse', { ...PULSE, settled: Array(2_049).fill(1) })).toMatch(/at most 2048/);
+  expect(faultOf('pulse', { ...PULSE, revoked: Array.from({ length: 10_001 }, () => CANDIDACY) })).toMatch(
+    /at most 10000/,
+  );
+  expect(faultOf('forgetRoom', DISMISSAL)).toBe('none');
+  expect(faultOf('forgetRoom', { ...DISMISSAL, node: 'b@host' })).toMatch(/sends it/);
 });

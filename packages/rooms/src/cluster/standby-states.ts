@@ -56,11 +56,19 @@ export interface Candidacy {
   epoch: number;
 }
 
+/** A process of a member that counts for majorities: the next one of its name has forgotten its votes. */
+export interface Voter {
+  node: string;
+  process: string;
+}
+
 /** A request for votes. */
 export interface Campaign {
-  /** The standby. */
+  /** The standby, and its process. */
   node: string;
+  process: string;
   owner: string;
+  ownerProcess: string;
   /** The process that has ended, by its creation; null = without proof. */
   creation: number | null;
   /** The standby has taken rooms of this owner over, which may not know it. */
@@ -69,14 +77,49 @@ export interface Campaign {
 }
 
 /** A member's answer to a standby. `denied`: rooms that it knows to have ended, or to have a later owner or standby. */
-export type Vote = { granted: true; denied: readonly string[] } | { granted: false };
-
-/** Returns the most votes that a standby could get, of these members: all but the owner and those that support it. */
-export function mostVotes(members: readonly string[], isAgainst: (node: string) => boolean): number {
-  return members.filter((node) => !isAgainst(node)).length;
-}
+export type Vote = { granted: true; process: string; denied: readonly string[] } | { granted: false };
 
 /** Returns whether these votes are over half of the members. */
-export function isMajority(votes: number, members: readonly string[]): boolean {
+export function isMajority(votes: number, members: readonly Voter[]): boolean {
   return 2 * votes > members.length;
+}
+
+/** Returns whether these votes, none of them the owner's, are over half of the members other than the owner. */
+export function isMajorityOfOthers(votes: number, members: readonly Voter[]): boolean {
+  return 2 * votes > members.length - 1;
+}
+
+/** Returns whether two memberships are the same. */
+export function sameVoters(a: readonly Voter[] | undefined, b: readonly Voter[]): boolean {
+  return a?.length === b.length && a.every(({ node, process }, i) => node === b[i]?.node && process === b[i].process);
+}
+
+/** The votes for a standby, itself included. */
+interface Count {
+  votes: ReadonlyMap<string, Vote>;
+  self: string;
+  hasProof: boolean;
+}
+
+/** A room that a standby may take over. */
+interface Contest {
+  owner: string;
+  roomId: string;
+  /** The members that count, the owner included. */
+  members: readonly Voter[];
+}
+
+/**
+ * Returns whether the room has the votes of over half of its members; with proof, which makes up for the owner's, of
+ * over half of the others. A member's next process has forgotten the votes of the one before, and does not count.
+ */
+export function hasVotes({ owner, roomId, members }: Contest, { votes, self, hasProof }: Count): boolean {
+  const isFor = (vote: Vote | undefined): boolean => vote?.granted === true && !vote.denied.includes(roomId);
+  if (!isFor(votes.get(self)) || (hasProof && ![...votes.values()].every(isFor))) return false;
+  const given = members.filter(({ node, process }) => {
+    const vote = votes.get(node);
+    return node !== owner && isFor(vote) && vote?.granted === true && vote.process === process;
+  });
+
+  return hasProof ? isMajorityOfOthers(given.length, members) : isMajority(given.length, members);
 }

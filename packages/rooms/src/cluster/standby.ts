@@ -11,7 +11,7 @@ import type { Placement } from './placement.js';
 import type { Campaign, Vote } from './standby-states.js';
 import { STANDBY_PROTOCOL, Standbys } from './standbys.js';
 import { Takeovers } from './takeovers.js';
-import { type GivenVote, Witness } from './witness.js';
+import { type Pulse, type PulseAnswer, Witness } from './witness.js';
 
 /** Times at which a port mapper is asked for a node whose link was reset: it may notice the end of a process later. */
 const PROOF_AT_MS = [0, 20, 80, 200, 400, 800, 1_600] as const;
@@ -51,6 +51,8 @@ export class Standby {
   /** Undefined if the rooms of this node have no standbys. */
   readonly #standbys: Standbys | undefined;
   readonly #creations = new Map<string, number>();
+  /** Identifies this process. */
+  readonly #process: string;
   /** Created when first needed: its clock looks at the time every second. */
   #witness: Witness | undefined;
 
@@ -59,16 +61,17 @@ export class Standby {
     this.#options = options;
     this.#awake = new AwakeClock(clock);
     this.#lease = new Lease(port.self);
-    const witness = (): Witness => (this.#witness ??= new Witness(this.#awake.now()));
+    this.#process = options.newId();
     this.#takeovers = new Takeovers({
       ...options,
-      witness,
+      witness: () => this.#judge(),
       awake: this.#awake,
       creationOf: (node) => this.#creations.get(node),
     });
     if (isListed === undefined) return;
-    const knows: Directory['knows'] = (node, roomId) => options.directory.knows(node, roomId);
-    const standbys = new Standbys({ ...options, lease: this.#lease, knows, announce: own });
+    const hasOther = (node: string, { roomId, createdAt }: OwnedRoom): boolean =>
+      (options.directory.announced(node, roomId)?.createdAt ?? createdAt) !== createdAt;
+    const standbys = new Standbys({ ...options, process: this.#process, lease: this.#lease, hasOther, announce: own });
     this.#standbys = standbys;
     options.host.fence.watcher = standbys;
   }
@@ -79,28 +82,26 @@ export class Standby {
   }
 
   /** Records the pulse of an owner. */
-  pulse(owner: string, settled: readonly number[]): GivenVote[] {
-    this.#witness ??= new Witness(this.#awake.now());
-    const votes = this.#witness.pulse(owner, settled, this.#awake.now());
-    // A member may have forgotten its vote with its former process. No vote has the number 0.
-    const later = this.#options.directory.laterOwners(owner).map((standby) => ({ standby, number: 0 }));
-
-    return [...later, ...votes];
+  pulse(owner: string, pulse: Pulse): PulseAnswer {
+    return this.#judge().pulse(owner, pulse, this.#awake.now());
   }
 
   vote(campaign: Campaign): Vote {
     return this.#takeovers.vote(campaign);
   }
 
-  /** Keeps the state of a member's room. */
-  mirror(update: MirrorUpdate, room: MirroredRoom): MirrorAnswer {
-    if (this.#standbys === undefined) return { refused: `JF_STANDBY is not set on ${this.#options.port.self}` };
+  /** Keeps the state of a member's room. `to`: the process that its owner has chosen. */
+  mirror(update: MirrorUpdate, room: MirroredRoom, to: string): MirrorAnswer {
+    const { self } = this.#options.port;
+    if (this.#standbys === undefined) return { refused: `JF_STANDBY is not set on ${self}` };
+    if (to !== this.#process) return { refused: `${self} has started again` };
 
     return this.#takeovers.keep(update, room);
   }
 
-  forget(message: { node: string; roomId: string; epoch: number }): boolean {
-    return this.#takeovers.forget(message);
+  /** The next process of a standby does not know whether the room was taken over. */
+  forget({ to, ...message }: { node: string; to: string; roomId: string; epoch: number }): boolean {
+    return to === this.#process && this.#takeovers.forget(message);
   }
 
   /** Returns whether a room with this id may be taken over here. */
@@ -146,17 +147,19 @@ export class Standby {
   memberUp(node: string, creation: number | undefined): void {
     const before = this.#creations.get(node);
     if (creation !== undefined) this.#creations.set(node, creation);
-    if (before !== undefined && creation !== undefined && before !== creation) this.#processEnded(node, before);
+    if (before !== undefined && creation !== undefined && before !== creation) this.#processEnded(node, before, true);
     this.#witness?.linked(node, this.#awake.now());
     this.#standbys?.memberUp(node);
   }
 
   /** `why`: `leave` if it has left in order, `reset` if its link was closed, else `lost`. */
   memberDown(node: string, why: 'leave' | 'reset' | 'lost'): void {
-    this.#standbys?.memberDown(node, why === 'leave');
+    this.#standbys?.memberDown(node);
     if (why === 'leave') {
+      this.#lease.gone(node, { now: this.#options.clock.now(), isSure: true });
+      this.#standbys?.memberGone(node);
       this.#takeovers.left(node);
-      this.#witness?.ended(node);
+      this.#witness?.left(node);
       this.#creations.delete(node);
     } else if (why === 'reset') void this.#prove(node);
   }
@@ -169,7 +172,7 @@ export class Standby {
     this.#tellRelayed(room);
     const { host, directory, withdraw, log, port } = this.#options;
     const ward = this.#standbys?.ward(room.roomId);
-    if (ward === undefined || ward.isTaken || host.roomRef(room.roomId) === undefined) return;
+    if (ward === undefined || ward.isTaken || host.relayRef(room.roomId) !== undefined) return;
     const isLater = room.createdAt === ward.room.createdAt && (room.epoch ?? 0) > ward.epoch;
     // Nobody can have taken over a room that has never had a standby.
     if (!isLater || ward.handed === 0) return;
@@ -177,6 +180,11 @@ export class Standby {
     const own = directory.announced(port.self, room.roomId) ?? ward.room;
     directory.given(room.roomId);
     log.warn('room.given_up', { roomId: room.roomId, epoch: ward.epoch, laterEpoch: room.epoch });
+    if (host.roomRef(room.roomId) === undefined) {
+      // It has crashed here meanwhile, and its end is held back: it is not the end of the room.
+      host.fence.drop(room.roomId);
+      return withdraw(own);
+    }
     const carry: Carry = {
       isTaken: true,
       offer: async () => null,
@@ -193,6 +201,10 @@ export class Standby {
     this.#takeovers.close();
   }
 
+  #judge(): Witness {
+    return (this.#witness ??= new Witness(this.#process, this.#awake.now()));
+  }
+
   /** Sends the people of a room that has been taken over there, whose websockets this node holds. */
   #tellRelayed(room: OwnedRoom): void {
     const { host, directory, port } = this.#options;
@@ -200,9 +212,9 @@ export class Standby {
       host.relayed.takenOver(room.roomId, former);
   }
 
-  #processEnded(node: string, creation: number): void {
-    this.#witness?.ended(node);
-    this.#lease.gone(node);
+  /** `isSure`: another process has the name. */
+  #processEnded(node: string, creation: number, isSure: boolean): void {
+    this.#lease.gone(node, { now: this.#options.clock.now(), isSure });
     this.#standbys?.memberGone(node);
     this.#takeovers.gone(node, creation);
   }
@@ -217,7 +229,8 @@ export class Standby {
       await sleep(Math.max(0, since + atMs - clock.now()), { clock });
       if (port.members().includes(node) || this.#creations.get(node) !== creation) return;
       if ((await isListed(node)) !== false) continue;
-      if (!port.members().includes(node) && this.#creations.get(node) === creation) this.#processEnded(node, creation);
+      if (!port.members().includes(node) && this.#creations.get(node) === creation)
+        this.#processEnded(node, creation, false);
       return;
     }
   }

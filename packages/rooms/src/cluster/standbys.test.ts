@@ -25,15 +25,17 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const announced: OwnedRoom[] = [];
   let snapshot: typeof SNAPSHOT | string = SNAPSHOT;
   const ids = new Set<string>();
-  let mirrorAnswer: object = { kept: true };
+  const refusing = new Set<string>();
   let isCutOff = false;
   const call = async (node: string, { type }: { type: string }): Promise<unknown> => {
     if (isCutOff) throw new Error('TIMEOUT');
     if (type === 'load') return { forwardedTracks: 0, rooms: rooms[node] ?? 0, draining: false };
-    if (type === 'pulse') return { votes: [] };
+    if (type === 'pulse') return { process: `${node} 1`, votes: [], noted: true };
     sent.push(`${type} ${node}`);
 
-    return type === 'mirrorRoom' ? mirrorAnswer : true;
+    if (type === 'mirrorRoom') return refusing.has(node) ? { refused: 'no memory left' } : { kept: true };
+
+    return true;
   };
   const port = {
     self: 'a@one',
@@ -47,10 +49,11 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const silentMembers = new SilentMembers({ members: port.members, ping, received: port.received, log, clock });
   const standbys = new Standbys({
     port,
+    process: 'a@one 1',
     host: { snapshot: () => snapshot, fence: new Fence(silentLog) },
     placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
     lease: new Lease(port.self),
-    knows: (node, roomId) => ids.has(`${node} ${roomId}`),
+    hasOther: (node, { roomId }) => ids.has(`${node} ${roomId}`),
     announce: (room) => void announced.push(room),
     newId: randomUUID,
     log,
@@ -67,7 +70,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     announced,
     standby: () => standbys.standbys.get('kitchen'),
     holds: (state: typeof snapshot) => (snapshot = state),
-    answers: (answer: object) => (mirrorAnswer = answer),
+    refusing,
     cut: () => (isCutOff = true),
     advance: (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve))),
   };
@@ -114,10 +117,8 @@ test('changes within 50 ms are sent together, and an unchanged state is not sent
 });
 
 test('another member becomes the standby under a higher epoch when one refuses', async () => {
-  const { standby, announced, answers, advance } = start({ 'b@two': 3, 'c@three': 3 });
-  answers({ refused: 'no memory left' });
-  await advance(2_100);
-  answers({ kept: true });
+  const { standby, announced, refusing, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
+  refusing.add('b@two');
   await advance(3_000);
   expect(standby()).toBe('c@three');
   expect(announced.at(-1)?.epoch).toBeGreaterThan(0);

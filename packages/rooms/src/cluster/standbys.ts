@@ -5,10 +5,12 @@ import type { RoomHost } from '../room-host.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
-import type { Lease } from './lease.js';
+import type { Guard, Lease } from './lease.js';
 import { MAX_MIRROR } from './mirrors.js';
 import type { Placement } from './placement.js';
+import { type Candidacy, sameVoters, type Voter } from './standby-states.js';
 import { Ward } from './wards.js';
+import { voteKey } from './witness.js';
 
 /** Version of the member protocol that knows standbys. */
 export const STANDBY_PROTOCOL = 3;
@@ -26,18 +28,22 @@ const LOST_MS = 30_000;
 const GUARD_MS = 11 * 60_000;
 /** How long a node that has refused a room is not asked again. */
 const AVOIDED_MS = 10_000;
-/** How long a move waits for the standby to forget the room. */
+/** How long a move waits until no standby can take the room over. */
 const RELEASE_MS = 300;
+/** Rooms whose former standbys a member is told to deny with one pulse. */
+const MAX_REVOKED = 1_000;
 /** How often the progress of components is sent. */
 const PROGRESS_MS = 5_000;
 
 export interface StandbysOptions {
   port: ClusterPort;
+  /** Identifies this process. */
+  process: string;
   host: Pick<RoomHost, 'snapshot' | 'fence'>;
   placement: Pick<Placement, 'rankStandbys'>;
   lease: Lease;
-  /** Returns whether a member announces a room with this id, which may be another room: it cannot open this one. */
-  knows: (node: string, roomId: string) => boolean;
+  /** Returns whether a member announces another room with the id of this one, which it cannot open. */
+  hasOther: (node: string, room: OwnedRoom) => boolean;
   /** Announces a room of this node under a new epoch. */
   announce: (room: OwnedRoom) => void;
   /** Returns ids that begin with random hexadecimal digits. */
@@ -101,7 +107,7 @@ export class Standbys implements RoomWatcher {
     if (ward === undefined) return;
     this.#wards.delete(roomId);
     ward.isOver = true;
-    ward.standby = undefined;
+    ward.dismiss();
     if (!ward.isGuarded) return;
     this.#over.add(ward);
     this.#dismiss(ward);
@@ -117,15 +123,17 @@ export class Standbys implements RoomWatcher {
 
   /**
    * Prepares a move of the room: it has no standby meanwhile, and its next epoch is one that no standby has been given.
-   * Resolves when the standby has forgotten the room or does not answer; with false if it may take the room over.
+   * Resolves with false unless the standby has forgotten the room, or enough members will deny it their votes.
    */
   async release(roomId: string): Promise<boolean> {
     const ward = this.#wards.get(roomId);
     if (ward === undefined) return true;
     ward.isPaused = true;
-    ward.standby = undefined;
+    ward.dismiss();
     const { clock } = this.#options;
-    await inTime(this.#dismiss(ward), { timeoutMs: RELEASE_MS, late: () => undefined, clock });
+    const silent = ward.dismissed.some(({ node }) => !this.#options.lease.isMet(node, clock.now()));
+    const powerless = Promise.all([this.#dismiss(ward), silent ? this.#askAll() : undefined]);
+    await inTime(powerless, { timeoutMs: RELEASE_MS, late: () => undefined, clock });
 
     return this.#raise(ward);
   }
@@ -140,15 +148,16 @@ export class Standbys implements RoomWatcher {
     this.#lostAt.delete(node);
   }
 
-  /** `forgets`: the process has ended, so that it is no standby any more. */
-  memberDown(node: string, forgets: boolean): void {
-    if (forgets) this.#forgotten(node);
-    else this.#lostAt.set(node, this.#options.clock.now());
+  memberDown(node: string): void {
+    this.#lostAt.set(node, this.#options.clock.now());
   }
 
-  /** Must be called when the process of a member has ended: it is no standby any more. */
+  /** Must be called when the process of a member has ended: it takes no room over any more. */
   memberGone(node: string): void {
-    this.#forgotten(node);
+    this.#lostAt.delete(node);
+    for (const ward of this.#all()) ward.ended(node, { now: this.#options.clock.now() });
+    this.#settle();
+    this.#recount();
   }
 
   /** Returns whether this node may not act for the room: a standby may have taken it over. */
@@ -173,10 +182,30 @@ export class Standbys implements RoomWatcher {
     return this.#options.lease.holds(ward.guards, this.#options.clock.now());
   }
 
-  #forgotten(node: string): void {
-    this.#lostAt.delete(node);
-    for (const ward of [...this.#wards.values(), ...this.#over]) ward.forgotten(node);
+  /** Wards of all rooms here, and of those that have ended or moved. */
+  #all(): Ward[] {
+    return [...this.#wards.values(), ...this.#over];
+  }
+
+  /** Forgets guards that cannot take their rooms over, nor have done so. */
+  #settle(): void {
+    const { lease, clock } = this.#options;
+    const now = clock.now();
+    const canWin = (guard: Guard): boolean => lease.canWin(guard, now);
+    const isLost = ({ node }: Guard): boolean => now - (this.#lostAt.get(node) ?? now) > GUARD_MS;
+    const isLong = ({ endedAt }: { endedAt: number | undefined }): boolean => now - (endedAt ?? now) > GUARD_MS;
+    for (const ward of this.#all()) ward.settle(canWin, { isLost, isLong });
     for (const ward of this.#over) if (!ward.isGuarded) this.#over.delete(ward);
+  }
+
+  #isGuard(node: string): boolean {
+    return this.#all().some(({ guards }) => guards.some((guard) => guard.node === node));
+  }
+
+  /** Sends the standbys the membership soon: another process of a member counts, or none. */
+  #recount(): void {
+    for (const ward of this.#wards.values()) ward.isDirty = true;
+    this.#soon();
   }
 
   #speakers(): string[] {
@@ -185,20 +214,23 @@ export class Standbys implements RoomWatcher {
     return port.members().filter((node) => port.speaks(node, STANDBY_PROTOCOL));
   }
 
-  /** Members that count for majorities: a lost one may still be alive, and vote. */
-  #membership(): string[] {
-    const { port, clock, lease } = this.#options;
+  /** Processes that count for majorities: a lost one may still be alive, and vote. */
+  #membership(): Voter[] {
+    const { port, process: own, clock, lease } = this.#options;
     const before = clock.now() - LOST_MS;
     const lost = [...this.#lostAt].filter(([node, at]) => at >= before && !lease.isGone(node)).map(([node]) => node);
+    const others = [...new Set([...this.#speakers(), ...lost])].toSorted().flatMap((node) => {
+      const process = lease.processOf(node);
+      return process === undefined ? [] : [{ node, process }];
+    });
 
-    return [...new Set([port.self, ...this.#speakers(), ...lost])].toSorted();
+    return [{ node: port.self, process: own }, ...others];
   }
 
-  /** Tells the members that this node lives, and does what waits for a time. */
+  /** Asks the members for their support, and does what waits for a time. */
   #beat(): void {
     const { clock, lease } = this.#options;
     const now = clock.now();
-    if (this.#wards.size > 0 || this.#over.size > 0) for (const node of this.#speakers()) void this.#ask(node, now);
     const isDue = now - this.#progressAt >= PROGRESS_MS;
     if (isDue) this.#progressAt = now;
     // After a pause of this process, nobody has answered lately.
@@ -209,27 +241,48 @@ export class Standbys implements RoomWatcher {
     for (const ward of this.#wards.values()) {
       const { standby } = ward;
       const isLost =
-        standby !== undefined && (this.#isMissing(standby, now) || this.#options.knows(standby, ward.roomId));
-      if (isLost) ward.standby = undefined;
-      if (isDue || !ward.guards.some(({ memberships }) => sameNames(memberships.at(-1), membership)))
-        ward.isDirty = true;
+        standby !== undefined && (this.#isMissing(standby, now) || this.#options.hasOther(standby, ward.room));
+      if (isLost) ward.dismiss();
+      if (isDue || !sameVoters(ward.sent, membership)) ward.isDirty = true;
     }
-    for (const ward of [...this.#wards.values(), ...this.#over]) {
-      for (const { node } of ward.guards) if (this.#hasExpired(node, now)) ward.forgotten(node);
-      if (ward.dismissed.length > 0 && !ward.isBusy) void this.#dismiss(ward);
-    }
-    for (const ward of this.#over) if (!ward.isGuarded) this.#over.delete(ward);
-    for (const [node, at] of this.#lostAt) if (now - at > GUARD_MS || lease.isGone(node)) this.#lostAt.delete(node);
+    void this.#askAll();
+    this.#settle();
+    for (const ward of this.#all()) if (ward.dismissed.length > 0 && !ward.isBusy) void this.#dismiss(ward);
+    for (const [node, at] of this.#lostAt)
+      if (lease.isGone(node) || (now - at > GUARD_MS && !this.#isGuard(node))) this.#lostAt.delete(node);
     this.#checkFences();
     this.#sendAll();
   }
 
-  async #ask(node: string, sentAt: number): Promise<void> {
-    const { port, lease, clock } = this.#options;
-    const pulse = { type: 'pulse', node: port.self, settled: lease.settledVotes(node) } as const;
+  /** Tells the members that this node lives, and whom they are to deny their votes. */
+  async #askAll(): Promise<void> {
+    if (this.#wards.size === 0 && this.#over.size === 0) return;
+    const wards = this.#all().filter(({ dismissed }) => dismissed.length > 0);
+    const sentAt = this.#options.clock.now();
+    await Promise.all(this.#speakers().map((node) => this.#ask(node, { wards, sentAt })));
+  }
+
+  async #ask(node: string, { wards, sentAt }: { wards: readonly Ward[]; sentAt: number }): Promise<void> {
+    const { port, process, lease, clock } = this.#options;
+    const before = lease.processOf(node);
+    const revocations: [Ward, Candidacy][] = [];
+    for (const ward of wards) {
+      if (revocations.length >= MAX_REVOKED) break;
+      for (const revoked of ward.revocationsFor(node, before)) revocations.push([ward, revoked]);
+    }
+    const revoked = revocations.map(([, each]) => each);
+    const pulse = { type: 'pulse', node: port.self, process, settled: lease.settledVotes(node), revoked } as const;
     const answer = await port.call(node, pulse, { timeoutMs: PULSE_TIMEOUT_MS }).catch(() => undefined);
-    if (answer === undefined) return;
-    lease.answered(node, answer.votes, { sentAt, now: clock.now() });
+    if (answer === undefined || !lease.answered(node, answer, { sentAt, now: clock.now() })) return;
+    const voted = new Set(answer.votes.map((vote) => voteKey(vote.standby, vote.process)));
+    const hasVoted = (guard: Voter): boolean => voted.has(voteKey(guard.node, guard.process));
+    if (answer.noted)
+      for (const [ward, { epoch }] of revocations) ward.revoked({ node, process: answer.process }, epoch, hasVoted);
+    if (answer.process !== before) {
+      for (const ward of this.#all()) ward.ended(node, { process: answer.process, now: clock.now() });
+      this.#recount();
+    }
+    if (revocations.length > 0) this.#soon();
     this.#checkFences();
   }
 
@@ -253,10 +306,6 @@ export class Standbys implements RoomWatcher {
     if (lostAt !== undefined) return now - lostAt >= MISSING_MS;
 
     return !port.speaks(node, STANDBY_PROTOCOL) || this.#unmet.has(node);
-  }
-
-  #hasExpired(node: string, now: number): boolean {
-    return now - (this.#lostAt.get(node) ?? now) > GUARD_MS;
   }
 
   #soon(): void {
@@ -295,26 +344,28 @@ export class Standbys implements RoomWatcher {
 
   /** Chooses standbys, all with one survey: the least-loaded members, on other hosts if there are any. */
   async #place(wards: readonly Ward[]): Promise<void> {
-    const { placement, clock, lease, knows } = this.#options;
+    const { placement, clock, lease, hasOther } = this.#options;
     this.#isPlacing = true;
     try {
       const now = clock.now();
       const held = new Map<string, number>();
       for (const node of this.standbys.values()) held.set(node, (held.get(node) ?? 0) + 1);
+      const hasOtherOf = (node: string, room: OwnedRoom | undefined): boolean =>
+        room !== undefined && hasOther(node, room);
       const isAllowed = (node: string, roomId: string): boolean =>
         lease.isMet(node, now) &&
         now - (this.#refusedAt.get(node) ?? -AVOIDED_MS) >= AVOIDED_MS &&
-        !knows(node, roomId);
+        !hasOtherOf(node, this.#wards.get(roomId)?.room);
       const some = wards.filter(({ roomId }) => this.#speakers().some((node) => isAllowed(node, roomId)));
       if (some.length === 0) return;
       const choose = await placement.rankStandbys(isAllowed);
       for (const ward of some) {
         if (this.#wards.get(ward.roomId) !== ward || ward.standby !== undefined || ward.isPaused) continue;
         const node = choose(ward.roomId, held);
-        if (node === undefined) continue;
-        if (!this.#raise(ward)) continue;
+        const process = node === undefined ? undefined : lease.processOf(node);
+        if (node === undefined || process === undefined || !this.#raise(ward)) continue;
         held.set(node, (held.get(node) ?? 0) + 1);
-        ward.appoint(node);
+        ward.appoint({ node, process });
         void this.#send(ward);
       }
     } finally {
@@ -323,49 +374,44 @@ export class Standbys implements RoomWatcher {
   }
 
   /**
-   * Gives the room an epoch above all that were given to standbys, so that it wins against former ones. Returns false
-   * if one of them may own the room: it would give the room up, and nobody would have it.
+   * Gives the room an epoch above all that were given to standbys. Returns false if a former one may take the room
+   * over, now or once this node is lost: the next one would not know.
    */
   #raise(ward: Ward): boolean {
-    if (this.isFenced(ward.roomId)) return false;
+    if (this.isFenced(ward.roomId) || !ward.areFormerPowerless) return false;
     if (this.#wards.get(ward.roomId) === ward && ward.raise()) this.#options.announce(ward.room);
 
     return true;
   }
 
   async #send(ward: Ward): Promise<void> {
-    const { port, clock, log } = this.#options;
+    const { port, process, clock, log } = this.#options;
     const { standby } = ward;
     if (standby === undefined || ward.isBusy) return;
     const text = this.#textOf(ward);
     if (text === undefined) {
-      ward.standby = undefined;
+      ward.dismiss();
       return void this.#dismiss(ward);
     }
-    const members = this.#membership();
-    const [guard] = ward.guards.filter(({ node }) => node === standby);
+    const membership = this.#membership();
     ward.isDirty = false;
-    if (text === ward.text && sameNames(guard?.memberships.at(-1), members)) return;
+    if (text === ward.text && sameVoters(ward.sent, membership)) return;
+    const sending = ward.sending(membership);
+    if (sending === undefined) return;
     ward.isBusy = true;
     const { roomId, createdAt } = ward.room;
-    const mirror = {
-      type: 'mirrorRoom',
-      node: port.self,
-      createdAt,
-      epoch: ward.sending(members),
-      members,
-      room: text,
-    } as const;
+    const { epoch, members, to } = sending;
+    const mirror = { type: 'mirrorRoom', node: port.self, process, createdAt, ...sending, room: text } as const;
     const answer = await port.call(standby, mirror, { timeoutMs: MIRROR_TIMEOUT_MS }).catch(() => undefined);
     ward.isBusy = false;
     const isKept = answer !== undefined && 'kept' in answer && answer.kept;
     if (answer === undefined || ward.standby !== standby || (!isKept && !('refused' in answer))) ward.isDirty = true;
     else if ('refused' in answer) {
       this.#refusedAt.set(standby, clock.now());
-      ward.forgotten(standby);
+      ward.forgotten({ node: standby, process: to }, epoch);
       log.info('room.standby_refused', { roomId, node: standby, reason: answer.refused.slice(0, 200) });
     } else {
-      ward.confirmed(standby, members);
+      ward.confirmed(epoch, members);
       if (ward.text === undefined) log.debug('room.standby', { roomId, node: standby });
       ward.text = text;
     }
@@ -383,12 +429,11 @@ export class Standbys implements RoomWatcher {
     const { port } = this.#options;
     const members = new Set(port.members());
     const calls = ward.dismissed
-      .filter(([node]) => members.has(node))
-      .map(async ([node, epoch]) => {
-        const message = { type: 'forgetRoom', node: port.self, roomId: ward.roomId, epoch } as const;
+      .filter(({ node }) => members.has(node))
+      .map(async ({ node, process, epoch }) => {
+        const message = { type: 'forgetRoom', node: port.self, to: process, roomId: ward.roomId, epoch } as const;
         const isForgotten = await port.call(node, message, { timeoutMs: MIRROR_TIMEOUT_MS }).catch(() => false);
-        const isStill = ward.dismissed.some(([other, given]) => other === node && given === epoch);
-        if (isForgotten && isStill) ward.forgotten(node);
+        if (isForgotten) ward.forgotten({ node, process }, epoch);
       });
     await Promise.all(calls);
   }
@@ -400,8 +445,4 @@ function whyAlone({ components = [] }: RoomSnapshot, text: string): string | und
   if (components.some(({ type }) => type === 'hls')) return 'its hls component needs the files of its node';
 
   return text.length > MAX_MIRROR ? `its state has more than ${MAX_MIRROR} characters` : undefined;
-}
-
-function sameNames(a: readonly string[] | undefined, b: readonly string[]): boolean {
-  return a?.length === b.length && a.every((name, i) => name === b[i]);
 }

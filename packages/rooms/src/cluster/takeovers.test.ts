@@ -11,7 +11,8 @@ import { Witness } from './witness.js';
 
 const REF = { path: '/rooms/kitchen', key: '1' } as RoomRef;
 const CONFIG = { ...defaultRoomConfig, roomId: 'kitchen' };
-const UPDATE = { node: 'owner', createdAt: 1, epoch: 2, members: ['owner', 'self'] };
+const MEMBERS = ['owner', 'self'].map((node) => ({ node, process: `${node} 1` }));
+const UPDATE = { node: 'owner', process: 'owner 1', createdAt: 1, epoch: 2, members: MEMBERS };
 const ROOM = { snapshot: { config: CONFIG, peers: [], invitations: [], peerlessMs: null }, chars: 100 };
 
 /** Node `self`, a standby of `owner`. `here`: when the room that has the id here was created. `voters` refuse. */
@@ -20,12 +21,14 @@ function start({
   voters = [] as string[],
   fails = (): Error | undefined => undefined,
   successor = undefined as object | undefined,
+  answer = { granted: false } as object,
 } = {}) {
   const clock = new ManualClock();
   const owned: OwnedRoom[] = [];
   const lines: string[] = [];
   const state = { here, fails };
   const directory = new Directory('self', clock);
+  const witness = new Witness('self 1', clock.now());
   let attempts = 0;
   let campaigns = 0;
   const note = (event: string): void => void lines.push(event);
@@ -36,13 +39,12 @@ function start({
       speaks: () => true,
       call: async () => {
         campaigns += 1;
-        return successor ?? { granted: false };
+        return successor ?? answer;
       },
     } as unknown as ClusterPort,
     host: {
       draining: false,
       roomRef: () => (state.here === undefined ? undefined : REF),
-      relayRef: () => undefined,
       createdAt: () => state.here,
       holdRoom: async () => {
         attempts += 1;
@@ -52,7 +54,7 @@ function start({
       },
     },
     directory,
-    witness: () => new Witness(clock.now()),
+    witness: () => witness,
     creationOf: () => 2,
     own: (room) => void owned.push(room),
     log: { ...silentLog, warn: note, error: note },
@@ -64,6 +66,7 @@ function start({
 
   return {
     takeovers,
+    witness,
     directory,
     owned,
     lines,
@@ -121,7 +124,9 @@ test('takes a room over once it can be opened', async () => {
 });
 
 test('leaves a room alone that has another owner, as the next process of its owner says', async () => {
-  const { takeovers, owned, advance } = start({ successor: { granted: true, denied: ['kitchen'] } });
+  const { takeovers, owned, advance } = start({
+    successor: { granted: true, process: 'owner 2', denied: ['kitchen'] },
+  });
   takeovers.keep(UPDATE, ROOM);
   takeovers.gone('owner', 1);
   await advance(1_000);
@@ -132,11 +137,20 @@ test('leaves a room alone that has another owner, as the next process of its own
 test('the next process of an owner denies only rooms that have another owner', () => {
   const { takeovers, directory } = start();
   const rooms = [{ roomId: 'kitchen', createdAt: 1, epoch: 2 }];
-  const campaign = { node: 'standby', owner: 'self', creation: 1, took: false, rooms };
+  const campaign = {
+    node: 'standby',
+    process: 'standby 1',
+    owner: 'self',
+    ownerProcess: 'self 0',
+    creation: 1,
+    took: false,
+    rooms,
+  };
   directory.add('self', { roomId: 'hall', createdAt: 3, ref: REF });
-  expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: [] });
+  expect(takeovers.vote(campaign)).toEqual({ granted: true, process: 'self 1', denied: [] });
   directory.add('other', { roomId: 'kitchen', createdAt: 1, epoch: 3, ref: REF });
-  expect(takeovers.vote(campaign)).toEqual({ granted: true, denied: ['kitchen'] });
+  expect(takeovers.vote(campaign)).toEqual({ granted: true, process: 'self 1', denied: ['kitchen'] });
+  expect(takeovers.vote({ ...campaign, ownerProcess: 'self 1' })).toEqual({ granted: false });
 });
 
 test('asks for votes ever more rarely while it gets too few, and says so once', async () => {
@@ -147,4 +161,54 @@ test('asks for votes ever more rarely while it gets too few, and says so once', 
   expect(campaigns()).toBeLessThan(80);
   expect(campaigns()).toBeGreaterThan(60);
   expect(lines).toEqual(['node.votes_missing']);
+});
+
+/** Answers of two members, of which `x` has started again if `process` says so. */
+async function asked(process: string, denied: string[] = []): Promise<OwnedRoom[]> {
+  const { takeovers, owned, advance } = start({ voters: ['x'], answer: { granted: true, process, denied } });
+  takeovers.keep({ ...UPDATE, members: [...MEMBERS, { node: 'x', process: 'x 1' }] }, ROOM);
+  takeovers.gone('owner', 1);
+  await advance(1_000);
+
+  return owned;
+}
+
+test('takes a room over with proof and the votes of over half of the other members', async () => {
+  expect(await asked('x 1')).toHaveLength(1);
+});
+
+test('does not count the vote of a process that its owner did not know', async () => {
+  expect(await asked('x 2')).toEqual([]);
+});
+
+test('denies former standbys that the owner has revoked, or that are earlier than this node as a standby', () => {
+  const { takeovers, witness } = start();
+  const campaign = {
+    node: 'former',
+    process: 'former 1',
+    owner: 'owner',
+    ownerProcess: 'owner 1',
+    creation: null,
+    took: false,
+    rooms: [{ roomId: 'kitchen', createdAt: 1, epoch: 1 }],
+  };
+  const pulse = { process: 'owner 1', settled: [], revoked: [] };
+  const vote = (): unknown => takeovers.vote(campaign);
+  witness.pulse('owner', pulse, -10_000);
+  expect(vote()).toEqual({ granted: true, process: 'self 1', denied: [] });
+  takeovers.keep(UPDATE, ROOM);
+  expect(vote()).toMatchObject({ denied: ['kitchen'] });
+  takeovers.forget({ node: 'owner', roomId: 'kitchen', epoch: 2 });
+  witness.pulse('owner', { ...pulse, revoked: [{ roomId: 'kitchen', createdAt: 1, epoch: 1 }] }, -10_000);
+  expect(vote()).toMatchObject({ denied: ['kitchen'] });
+});
+
+test('denies the rooms of a process that has left in order', () => {
+  const { takeovers, witness } = start();
+  witness.pulse('owner', { process: 'owner 1', settled: [], revoked: [] }, -10_000);
+  witness.left('owner');
+  const rooms = [{ roomId: 'kitchen', createdAt: 1, epoch: 1 }];
+  const campaign = { node: 'x', process: 'x 1', owner: 'owner', creation: null, took: false, rooms };
+  expect(takeovers.vote({ ...campaign, ownerProcess: 'owner 1' })).toMatchObject({ denied: ['kitchen'] });
+  expect(takeovers.vote({ ...campaign, ownerProcess: 'owner 2' })).toMatchObject({ denied: [] });
 });

@@ -6,7 +6,7 @@ import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';
 import { type Mirror, type MirrorAnswer, type MirroredRoom, Mirrors, type MirrorUpdate } from './mirrors.js';
-import { type Campaign, type Candidacy, isMajority, type Vote } from './standby-states.js';
+import { type Campaign, type Candidacy, hasVotes, type Vote } from './standby-states.js';
 import { STANDBY_PROTOCOL } from './standbys.js';
 import type { Witness } from './witness.js';
 
@@ -28,7 +28,7 @@ const MAX_RETRY_MS = 30_000;
 
 export interface TakeoversOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'roomRef' | 'relayRef' | 'createdAt'>;
+  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'roomRef' | 'createdAt'>;
   directory: Pick<Directory, 'announced' | 'deniesTakeover'>;
   witness: () => Witness;
   /** Returns the creation of the process that a member's latest link led to. */
@@ -83,7 +83,7 @@ export class Takeovers {
       this.#drop(update.node, roomId);
       return { refused: `${port.self} accepts no rooms` };
     }
-    if (host.roomRef(roomId) !== undefined || host.relayRef(roomId) !== undefined) {
+    if (host.roomRef(roomId) !== undefined) {
       this.#drop(update.node, roomId);
       return { refused: `${port.self} has a room with this id` };
     }
@@ -120,27 +120,47 @@ export class Takeovers {
   }
 
   /** Answers a standby that asks for votes. */
-  vote({ node: standby, owner, creation, took, rooms }: Campaign): Vote {
-    const { port, directory, awake, creationOf } = this.#options;
+  vote(campaign: Campaign): Vote {
+    const { node: standby, process, owner, ownerProcess, creation, took } = campaign;
+    const { port, awake, creationOf } = this.#options;
     const witness = this.#options.witness();
     const linked = port.members().includes(owner);
+    // This may be the owner's next process.
+    if (owner === port.self) {
+      if (creation === null || ownerProcess === witness.process) return { granted: false };
+      return this.#grant(campaign);
+    }
     const isAlive =
       creation === null
         ? !witness.isSilent(owner, { now: awake.now(), linked })
         : linked && creationOf(owner) === creation;
-    // This is the owner's next process.
-    if (owner === port.self && creation !== null) {
-      const gone = rooms.filter((room) => directory.deniesTakeover({ owner, standby }, room));
-      return { granted: true, denied: gone.map(({ roomId }) => roomId) };
-    }
-    if (owner === port.self || isAlive) {
-      if (!took) witness.unvote(owner, standby);
+    if (isAlive) {
+      if (!took) witness.unvote(owner, standby, process);
       return { granted: false };
     }
-    witness.vote(owner, standby);
-    const denied = rooms.filter((room) => directory.deniesTakeover({ owner, standby }, room));
+    witness.vote(owner, standby, process);
 
-    return { granted: true, denied: denied.map(({ roomId }) => roomId) };
+    return this.#grant(campaign);
+  }
+
+  #grant(campaign: Campaign): Vote {
+    const { rooms } = campaign;
+    const denied = rooms.filter((room) => this.#denies(campaign, room)).map(({ roomId }) => roomId);
+
+    return { granted: true, process: this.#options.witness().process, denied };
+  }
+
+  /** Returns whether the room has ended, moved or got another standby or owner, as far as this node knows. */
+  #denies({ node: standby, owner, ownerProcess, creation }: Campaign, room: Candidacy): boolean {
+    const { port, directory, creationOf } = this.#options;
+    const witness = this.#options.witness();
+    if (witness.hasRevoked(owner, room) || witness.hasLeft(owner, ownerProcess)) return true;
+    const kept = this.#mirrors.get(owner, room.roomId);
+    if (kept?.createdAt === room.createdAt && kept.epoch > room.epoch) return true;
+    const present = owner === port.self ? undefined : creationOf(owner);
+    const isFormer = owner === port.self || (creation !== null && present !== undefined && present !== creation);
+
+    return directory.deniesTakeover({ owner, standby, isFormer }, room);
   }
 
   close(): void {
@@ -177,14 +197,21 @@ export class Takeovers {
   #settleTaken(): void {
     const { directory, port } = this.#options;
     for (const [owner, rooms] of this.#taken) {
+      // An owner without a link is forgotten after a while, and may announce the room still.
+      if (!port.members().includes(owner)) continue;
       for (const [roomId, { createdAt, epoch }] of rooms) {
         const announced = directory.announced(owner, roomId);
         if (announced?.createdAt !== createdAt || (announced.epoch ?? 0) > epoch) rooms.delete(roomId);
       }
       if (rooms.size > 0 || this.#asking.has(owner)) continue;
       this.#taken.delete(owner);
-      this.#options.witness().unvote(owner, port.self);
+      this.#unvote(owner);
     }
+  }
+
+  #unvote(owner: string): void {
+    const witness = this.#options.witness();
+    witness.unvote(owner, this.#options.port.self, witness.process);
   }
 
   /** Asks the members for their votes, and opens the rooms for which they are enough. */
@@ -198,7 +225,8 @@ export class Takeovers {
         .of(owner)
         .filter((mirror) => mirror.side.state === 'holding' && mirror.retryAt <= now && !this.#dropIfHere(mirror));
       const orphans = all.filter(({ isOrphan }) => isOrphan);
-      const mirrors = (orphans.length > 0 ? orphans : all).slice(0, MAX_CANDIDACIES);
+      const some = orphans.length > 0 ? orphans : all;
+      const mirrors = some.filter(({ process }) => process === some[0]?.process).slice(0, MAX_CANDIDACIES);
       if (mirrors.length > 0) await this.#campaign(owner, mirrors, orphans.length > 0);
     } finally {
       this.#asking.delete(owner);
@@ -234,7 +262,15 @@ export class Takeovers {
     for (const { side } of mirrors) side.on('silent');
     const rooms = mirrors.map(({ roomId, createdAt, epoch }) => ({ roomId, createdAt, epoch }));
     const creation = hasProof ? (this.#ended.get(owner) ?? null) : null;
-    const message: Campaign = { node: port.self, owner, creation, took: this.#taken.has(owner), rooms };
+    const message: Campaign = {
+      node: port.self,
+      process: witness.process,
+      owner,
+      ownerProcess: mirrors[0]?.process ?? '',
+      creation,
+      took: this.#taken.has(owner),
+      rooms,
+    };
     const votes = new Map<string, Vote>([[port.self, hasProof ? this.#ownVote(message) : this.vote(message)]]);
     // The owner's next process knows where its rooms have gone since.
     const hasSuccessor = hasProof && this.#options.creationOf(owner) !== creation;
@@ -254,7 +290,7 @@ export class Takeovers {
     for (const mirror of mirrors) {
       const { side, roomId } = mirror;
       if (isHeard) side.on('heard');
-      else if (hasVotes(mirror, votes, hasProof)) {
+      else if (hasVotes(mirror, { votes, self: port.self, hasProof })) {
         if (side.on('won')) won.push(mirror);
       } else {
         side.on('lost');
@@ -269,16 +305,15 @@ export class Takeovers {
       for (let mirror = won.shift(); mirror !== undefined; mirror = won.shift()) await this.#open(mirror, since);
     });
     await Promise.all(lanes);
-    if (!this.#taken.has(owner)) witness.unvote(owner, port.self);
+    if (!this.#taken.has(owner)) this.#unvote(owner);
   }
 
   /** This node has the proof, so its own vote depends only on what it knows of the rooms. */
-  #ownVote({ owner, rooms }: Campaign): Vote {
-    const { port, directory } = this.#options;
-    this.#options.witness().vote(owner, port.self);
-    const denied = rooms.filter((room) => directory.deniesTakeover({ owner, standby: port.self }, room));
+  #ownVote(campaign: Campaign): Vote {
+    const { node, process, owner } = campaign;
+    this.#options.witness().vote(owner, node, process);
 
-    return { granted: true, denied: denied.map(({ roomId }) => roomId) };
+    return this.#grant(campaign);
   }
 
   async #open(mirror: Mirror, since: number): Promise<void> {
@@ -320,14 +355,6 @@ export class Takeovers {
       return held;
     }
   }
-}
-
-/** Returns whether the room has the votes of over half of its members; with proof, of all that answer. */
-function hasVotes({ roomId, members }: Mirror, votes: ReadonlyMap<string, Vote>, hasProof: boolean): boolean {
-  const isFor = (vote: Vote | undefined): boolean => vote?.granted === true && !vote.denied.includes(roomId);
-  if (hasProof) return [...votes.values()].every(isFor);
-
-  return isMajority(members.filter((node) => isFor(votes.get(node))).length, members);
 }
 
 /** Returns the state after some time without changes. */

@@ -1,21 +1,27 @@
 import type { OwnedRoom } from './directory.js';
 import type { Guard } from './lease.js';
+import { type Candidacy, isMajorityOfOthers, sameVoters, type Voter } from './standby-states.js';
 
-/** A node that may take a room over, as long as it has not confirmed that it has forgotten the room. */
-interface WardGuard {
+/** Memberships that may be on their way to a standby; further changes wait until it has confirmed one. */
+const MAX_SENT = 8;
+
+/** A process that may take a room over, as long as it has not confirmed that it has forgotten the room. */
+interface WardGuard extends Guard {
   readonly epoch: number;
-  /** The membership of the latest state that it has confirmed. */
-  confirmed: readonly string[] | undefined;
-  /** The membership of the latest state sent. */
-  sent: readonly string[];
+  /** The membership of the latest state that it has confirmed, and of every state sent since: any may have arrived. */
+  memberships: (readonly Voter[])[];
+  /** When the owner heard of the end of the process, which may have taken the room over before. */
+  endedAt: number | undefined;
+  /** Members that deny the guard their votes for good, each with its process. */
+  readonly revokedBy: Map<string, string>;
 }
+
+type GuardTest = (guard: Readonly<WardGuard>) => boolean;
 
 /** A room of this node that has, or is to have, a standby. */
 export class Ward {
   /** Number of the last epoch given to a standby; that of the room if none has been given. */
   handed: number;
-  /** The node that is kept up to date; undefined while the room has none. */
-  standby: string | undefined;
   /** The room has changed since its state was last sent. */
   isDirty = true;
   /** A state is on its way. */
@@ -32,8 +38,10 @@ export class Ward {
   why: string | undefined;
   /** The latest state that the standby has confirmed. */
   text: string | undefined;
-  /** Every node that may hold a state of the room. */
-  readonly #guards = new Map<string, WardGuard>();
+  /** The node that is kept up to date; undefined while the room has none. */
+  #current: WardGuard | undefined;
+  /** Every process that may hold a state of the room. */
+  #guards: WardGuard[] = [];
 
   /**
    * `step`: returns a random number from 2 on. Owners that cannot hear each other must not choose equal epochs, and the
@@ -54,6 +62,10 @@ export class Ward {
     return this.room.epoch ?? 0;
   }
 
+  get standby(): string | undefined {
+    return this.#current?.node;
+  }
+
   /** Gives the room an epoch above all that were given to standbys. Returns false if it has one. */
   raise(): boolean {
     if (this.handed === this.epoch) return false;
@@ -63,49 +75,117 @@ export class Ward {
     return true;
   }
 
-  /** Makes a node the standby, under an epoch that no other node has been given. */
-  appoint(node: string): void {
+  /** Makes a process the standby, under an epoch that no other has been given. The former ones must be powerless. */
+  appoint({ node, process }: Voter): void {
     this.handed += this.step();
-    this.standby = node;
     this.isDirty = true;
     this.text = undefined;
-    this.#guards.set(node, { epoch: this.handed, confirmed: undefined, sent: [] });
+    const guard = { node, process, epoch: this.handed, memberships: [], endedAt: undefined, revokedBy: new Map() };
+    this.#current = guard;
+    this.#guards.push(guard);
   }
 
-  /** Records that a state with this membership is sent to the standby. Returns the epoch given to it. */
-  sending(members: readonly string[]): number {
-    const guard = this.#guards.get(this.standby ?? '');
-    if (guard !== undefined) guard.sent = members;
-
-    return guard?.epoch ?? this.handed;
+  /** Lets the room have no standby for now. The former one stays a guard until it is known to be none. */
+  dismiss(): void {
+    this.#current = undefined;
   }
 
-  confirmed(node: string, members: readonly string[]): void {
-    const guard = this.#guards.get(node);
-    if (guard !== undefined) guard.confirmed = members;
+  /** The membership that the standby was last sent. */
+  get sent(): readonly Voter[] | undefined {
+    return this.#current?.memberships.at(-1);
   }
 
-  /** Records that a node has forgotten the room. */
-  forgotten(node: string): void {
-    this.#guards.delete(node);
-    if (this.standby === node) this.standby = undefined;
+  /** Records that a state is sent to the standby. Returns what is sent: with many unconfirmed, the last membership. */
+  sending(latest: readonly Voter[]): { epoch: number; to: string; members: readonly Voter[] } | undefined {
+    const guard = this.#current;
+    if (guard === undefined) return undefined;
+    const { memberships, epoch, process: to } = guard;
+    if (memberships.length < MAX_SENT && !sameVoters(memberships.at(-1), latest)) memberships.push(latest);
+
+    return { epoch, to, members: memberships.at(-1) ?? latest };
   }
 
-  /** Nodes that are to forget the room, each with the epoch that it was given. */
-  get dismissed(): (readonly [node: string, epoch: number])[] {
-    return [...this.#guards]
-      .filter(([node]) => this.isOver || this.isPaused || node !== this.standby)
-      .map(([node, { epoch }]) => [node, epoch] as const);
+  /** Records that the standby of this epoch holds a state that was sent with this membership, and no earlier one. */
+  confirmed(epoch: number, members: readonly Voter[]): void {
+    const guard = this.#guards.find((each) => each.epoch === epoch);
+    if (guard === undefined) return;
+    guard.memberships = guard.memberships.slice(Math.max(0, guard.memberships.indexOf(members)));
+    this.forgotten(guard, epoch - 1);
   }
 
-  get guards(): Guard[] {
-    return Array.from(this.#guards, ([node, { confirmed, sent }]) => ({
-      node,
-      memberships: confirmed === undefined || confirmed === sent ? [sent] : [confirmed, sent],
-    }));
+  /** Records that a process no longer holds the room under this epoch or an earlier one. */
+  forgotten({ node, process }: Voter, epoch: number): void {
+    this.#drop((guard) => guard.node === node && guard.process === process && guard.epoch <= epoch);
+  }
+
+  /** Records that the processes of a node but this one have ended, which may have taken the room over. */
+  ended(node: string, { now, process }: { now: number; process?: string }): void {
+    for (const guard of this.#guards) if (guard.node === node && guard.process !== process) guard.endedAt ??= now;
+    if (this.#current?.endedAt !== undefined) this.#current = undefined;
+  }
+
+  /**
+   * Forgets guards that cannot have taken the room over and never will: they have ended, or been lost for so long that
+   * they have forgotten the room. `isLong`: the room that an ended one may have taken over would have been heard of.
+   */
+  settle(canWin: (guard: Guard) => boolean, { isLost, isLong }: { isLost: GuardTest; isLong: GuardTest }): void {
+    const isOver = (guard: WardGuard): boolean => this.#isPowerless(guard) || !canWin(guard);
+    this.#drop((guard) => isLong(guard) || ((guard.endedAt !== undefined || isLost(guard)) && isOver(guard)));
+  }
+
+  /** Processes that are to forget the room, each with the epoch that it was given. */
+  get dismissed(): readonly Readonly<Voter & { epoch: number }>[] {
+    return this.#dismissed;
+  }
+
+  get #dismissed(): WardGuard[] {
+    const isDismissed = (guard: WardGuard): boolean => this.isOver || this.isPaused || guard !== this.#current;
+
+    return this.#guards.filter((guard) => guard.endedAt === undefined && isDismissed(guard));
+  }
+
+  /** What a member is to deny its votes to, and has not confirmed yet. */
+  revocationsFor(member: string, process: string | undefined): Candidacy[] {
+    const { roomId, createdAt } = this.room;
+    const untold = this.#dismissed.filter(
+      ({ revokedBy }) => process === undefined || revokedBy.get(member) !== process,
+    );
+    const epochs = untold.map(({ epoch }) => epoch);
+
+    return epochs.length === 0 ? [] : [{ roomId, createdAt, epoch: Math.max(...epochs) }];
+  }
+
+  /** Records that a member denies its votes under this epoch and earlier ones. `hasVoted`: for that guard before. */
+  revoked(member: Voter, epoch: number, hasVoted: (guard: Voter) => boolean): void {
+    for (const guard of this.#guards)
+      if (guard.epoch <= epoch && !hasVoted(guard)) guard.revokedBy.set(member.node, member.process);
+  }
+
+  /** Guards that may take the room over, now or once this node is lost. */
+  get guards(): readonly Readonly<WardGuard>[] {
+    return this.#guards.filter((guard) => guard === this.#current || !this.#isPowerless(guard));
+  }
+
+  /** Returns whether no former standby may take the room over, now or once this node is lost. */
+  get areFormerPowerless(): boolean {
+    return this.#guards.every((guard) => guard === this.#current || this.#isPowerless(guard));
   }
 
   get isGuarded(): boolean {
-    return this.#guards.size > 0;
+    return this.#guards.length > 0;
+  }
+
+  /** With proof that the owner has ended, a guard needs over half of the other members, and always its own vote. */
+  #isPowerless({ node, process, memberships, revokedBy }: WardGuard): boolean {
+    const mayVote = (voter: Voter): boolean => revokedBy.get(voter.node) !== voter.process;
+    if (!mayVote({ node, process })) return true;
+
+    // The owner, which is one of the members, does not vote.
+    return memberships.every((members) => !isMajorityOfOthers(members.filter(mayVote).length - 1, members));
+  }
+
+  #drop(isOver: (guard: WardGuard) => boolean): void {
+    this.#guards = this.#guards.filter((guard) => !isOver(guard));
+    if (this.#current !== undefined && !this.#guards.includes(this.#current)) this.#current = undefined;
   }
 }

@@ -1,24 +1,55 @@
+import type { Candidacy } from './standby-states.js';
+
 /** How long an owner without a link must have been silent before a member votes against it, in milliseconds. */
 export const SILENT_MS = 3_000;
 /** The same for an owner whose link stands: a frozen process, or a dead machine whose link has not timed out. */
 export const FROZEN_MS = 5_000;
 
-interface OwnerRecord {
-  /** When the owner was last heard, by the awake clock. */
-  heardAt: number;
-  /** Standbys that this member has voted for, each with the number of its latest vote. */
-  readonly votes: Map<string, number>;
-}
-
-/** A vote for a standby that counts until the owner has heard from that standby again. */
+/** A vote for a process of a standby. It counts until the owner has heard from that process again. */
 export interface GivenVote {
   standby: string;
+  process: string;
   /** Distinguishes the votes of one member. */
   number: number;
 }
 
+interface OwnerRecord {
+  /** When the owner was last heard, by the awake clock. */
+  heardAt: number;
+  /** The process that sent the latest pulse. */
+  process?: string;
+  /** The process that has left in order. */
+  left?: string | undefined;
+  /** Votes against the owner, by standby and its process. */
+  readonly votes: Map<string, GivenVote>;
+}
+
+/** What an owner says with a pulse. */
+export interface Pulse {
+  process: string;
+  /** Numbers of votes that are over: their standbys have answered the owner since, without having taken its rooms. */
+  settled: readonly number[];
+  /** Standbys that have been replaced: nobody may take the rooms over under these epochs or earlier ones. */
+  revoked: readonly Candidacy[];
+}
+
+/** What a member answers to a pulse. */
+export interface PulseAnswer {
+  /** The member's process. */
+  process: string;
+  /** The votes against the owner that count. */
+  votes: readonly GivenVote[];
+  /** False if the member could not remember what was revoked. */
+  noted: boolean;
+}
+
 /** Owners remembered; the rest count as never heard. */
 const MAX_OWNERS = 10_000;
+/** Votes remembered against one owner: each standby process that asks has one. */
+const MAX_VOTES = 1_000;
+/** Revoked rooms remembered, and for how long: longer than a standby keeps rooms of an owner that it does not hear. */
+const MAX_REVOKED = 100_000;
+const REVOKED_MS = 20 * 60_000;
 
 /**
  * Judges as a member which owners are alive. An owner may act as long as enough members have answered its latest pulses
@@ -26,12 +57,17 @@ const MAX_OWNERS = 10_000;
  * with the process: what arrived during a pause is still unread.
  */
 export class Witness {
+  /** Identifies this process, which remembers its votes; the next one of the name does not. */
+  readonly process: string;
   readonly #owners = new Map<string, OwnerRecord>();
+  /** Revoked epochs by owner and room, the oldest first. */
+  readonly #revoked = new Map<string, { epoch: number; at: number }>();
   /** Start of this process: an owner that has never been heard has been silent since then. */
   readonly #since: number;
   #given = 0;
 
-  constructor(nowMs: number) {
+  constructor(process: string, nowMs: number) {
+    this.process = process;
     this.#since = nowMs;
   }
 
@@ -40,22 +76,33 @@ export class Witness {
     this.#record(node).heardAt = now;
   }
 
-  /** Forgets a process that has ended. */
-  ended(node: string): void {
-    this.#owners.delete(node);
+  /** Records that a member has left in order: its rooms have ended or moved. */
+  left(node: string): void {
+    const record = this.#record(node);
+    record.left = record.process;
   }
 
-  /**
-   * Records a pulse of an owner and returns the votes against it. `settled`: numbers of votes whose standby has
-   * answered the owner since, without having taken its rooms; they are over.
-   */
-  pulse(owner: string, settled: readonly number[], now: number): GivenVote[] {
-    const { votes } = this.#record(owner);
-    this.#record(owner).heardAt = now;
-    const over = new Set(settled);
-    for (const [standby, number] of votes) if (over.has(number)) votes.delete(standby);
+  /** Returns whether that process of an owner has left in order. */
+  hasLeft(owner: string, process: string): boolean {
+    return this.#owners.get(owner)?.left === process;
+  }
 
-    return Array.from(votes, ([standby, number]) => ({ standby, number }));
+  /** Records a pulse of an owner and returns the answer. */
+  pulse(owner: string, { process, settled, revoked }: Pulse, now: number): PulseAnswer {
+    const record = this.#record(owner);
+    record.heardAt = now;
+    // The rooms of its former process are lost to it: nobody asks who supports their owner.
+    if (record.process !== undefined && record.process !== process) record.votes.clear();
+    record.process = process;
+    const over = new Set(settled);
+    for (const [key, { number }] of record.votes) if (over.has(number)) record.votes.delete(key);
+
+    return { process: this.process, votes: [...record.votes.values()], noted: this.#revoke(owner, revoked, now) };
+  }
+
+  /** Returns whether the owner has said that nobody may take the room over under this epoch. */
+  hasRevoked(owner: string, room: Candidacy): boolean {
+    return (this.#revoked.get(roomKey(owner, room))?.epoch ?? -1) >= room.epoch;
   }
 
   /** Returns when the owner was last heard. */
@@ -68,15 +115,35 @@ export class Witness {
     return now - this.heardAt(owner) >= (linked ? FROZEN_MS : SILENT_MS);
   }
 
-  /** Records a vote for the standby, as which this node does not support the owner until both have met. */
-  vote(owner: string, standby: string): void {
+  /** Records a vote for a process of the standby, as which this node does not support the owner until both have met. */
+  vote(owner: string, standby: string, process: string): void {
     this.#given += 1;
-    this.#record(owner).votes.set(standby, this.#given);
+    const { votes } = this.#record(owner);
+    const key = voteKey(standby, process);
+    votes.delete(key);
+    if (votes.size >= MAX_VOTES) votes.delete(votes.keys().next().value as string);
+    votes.set(key, { standby, process, number: this.#given });
   }
 
   /** Ends a vote for a standby that has got too few. */
-  unvote(owner: string, standby: string): void {
-    this.#owners.get(owner)?.votes.delete(standby);
+  unvote(owner: string, standby: string, process: string): void {
+    this.#owners.get(owner)?.votes.delete(voteKey(standby, process));
+  }
+
+  #revoke(owner: string, rooms: readonly Candidacy[], now: number): boolean {
+    for (const [key, { at }] of this.#revoked) {
+      if (at >= now - REVOKED_MS) break;
+      this.#revoked.delete(key);
+    }
+    if (this.#revoked.size + rooms.length > MAX_REVOKED) return false;
+    for (const room of rooms) {
+      const key = roomKey(owner, room);
+      const epoch = Math.max(room.epoch, this.#revoked.get(key)?.epoch ?? 0);
+      this.#revoked.delete(key);
+      this.#revoked.set(key, { epoch, at: now });
+    }
+
+    return true;
   }
 
   #record(owner: string): OwnerRecord {
@@ -89,4 +156,13 @@ export class Witness {
 
     return record;
   }
+}
+
+/** Identifies a process of a standby among those that have been voted for. */
+export function voteKey(standby: string, process: string): string {
+  return `${standby}\0${process}`;
+}
+
+function roomKey(owner: string, { roomId, createdAt }: Candidacy): string {
+  return `${owner}\0${createdAt}\0${roomId}`;
 }

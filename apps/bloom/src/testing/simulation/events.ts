@@ -83,9 +83,11 @@ export class Events {
       const published = story.events.map((text) => JSON.parse(text) as Notification);
       this.#checkSaid(roomId, story, published);
       // A taker that was cut off may have run a lost room, and have published its end too.
-      if (!this.#cluster.lost.has(roomId) && !this.#cluster.takeovers.has(roomId)) {
-        this.#checkOrder(roomId, story, published);
-        this.#cluster.receivers.check(roomId, story.owners, published);
+      if (!this.#cluster.lost.has(roomId)) {
+        const takeovers = this.#cluster.takeovers.count(roomId);
+        this.#checkOrder(roomId, story, { published, takeovers });
+        // What the lost owner had not delivered is lost with it.
+        if (takeovers === 0) this.#cluster.receivers.check(roomId, story.owners, published);
       }
       for (const node of story.heard.keys()) this.#checkDelivery(roomId, story, node);
     }
@@ -104,22 +106,31 @@ export class Events {
     return story;
   }
 
-  #checkOrder(roomId: string, { owners }: Story, types: readonly Notification[]): void {
+  /** A standby repeats what happened just before its owner was lost, and lets a room go on that had just ended. */
+  #checkOrder(
+    roomId: string,
+    { owners }: Story,
+    { published, takeovers }: { published: readonly Notification[]; takeovers: number },
+  ): void {
     const name = owners.map((owner) => owner.name).join(' and ');
     const connected = new Map<string, boolean>();
-    const end = types.findIndex(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
-    if (types[0]?.type !== 'roomCreated' || (end !== -1 && end !== types.length - 1))
+    const repeats = new Map<string, number>();
+    const end = published.findLastIndex(isEnd);
+    const ends = published.filter(isEnd).length;
+    if (published[0]?.type !== 'roomCreated' || ends > 1 + takeovers || (takeovers === 0 && isEarly(end, published)))
       this.#cluster.broken(`${name} published events of room ${roomId} before its start or after its end`);
-    for (const notification of types) {
+    for (const notification of published) {
       const now = CONNECTIONS[notification.type];
       if (now === undefined || !('peerId' in notification)) continue;
       const { peerId } = notification;
-      if ((connected.get(peerId) ?? false) === now)
+      if ((connected.get(peerId) ?? false) === now) repeats.set(peerId, (repeats.get(peerId) ?? 0) + 1);
+      if ((repeats.get(peerId) ?? 0) > takeovers)
         this.#cluster.broken(`${name} published ${notification.type} of ${peerId} in ${roomId} twice`);
       connected.set(peerId, now);
     }
     for (const [peerId, isConnected] of connected)
-      if (isConnected && end !== -1) this.#cluster.broken(`${name} never published that ${peerId} left ${roomId}`);
+      if (isConnected && end !== -1 && takeovers === 0)
+        this.#cluster.broken(`${name} never published that ${peerId} left ${roomId}`);
   }
 
   /** What a room's media received is published, unless the room or one of its nodes has ended. */
@@ -127,7 +138,8 @@ export class Events {
     const hasEnded = published.some(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
     if (hasEnded || !owners.every(({ machine }) => machine.alive)) return;
     // A former owner forgets what it held back.
-    const isForgotten = ({ isHeld }: { isHeld: boolean }): boolean => isHeld && this.#cluster.takeovers.has(roomId);
+    const isForgotten = ({ isHeld }: { isHeld: boolean }): boolean =>
+      isHeld && this.#cluster.takeovers.count(roomId) > 0;
     const lost = this.#said.filter(
       (said) => said.roomId === roomId && !this.#published.has(said.data) && !isForgotten(said),
     );
@@ -157,6 +169,15 @@ export class Events {
         `${node.name} delivered ${heard.length} of ${events.length} events of room ${roomId} of ${owners.map(({ name }) => name).join(' and ')}`,
       );
   }
+}
+
+function isEnd({ type }: Notification): boolean {
+  return type === 'roomDeleted' || type === 'roomCrashed';
+}
+
+/** Returns whether events follow the end. */
+function isEarly(end: number, published: readonly Notification[]): boolean {
+  return end !== -1 && end !== published.length - 1;
 }
 
 /** Messages to other nodes are lost while a link is full. */

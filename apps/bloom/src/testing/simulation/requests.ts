@@ -77,6 +77,7 @@ export class Requests {
       const areAlive = !this.#cluster.lost.has(roomId) && owners.every(({ machine }) => machine.alive);
       if (areAlive && !nodes.some((node) => node.roomKey(roomId) === key))
         this.#cluster.broken(`room ${roomId} has disappeared from ${owners.map(({ name }) => name).join(' and ')}`);
+      else if (!this.#cluster.lost.has(roomId)) this.#checkLives(roomId, key);
     }
     for (const roomId of ids) this.#checkOwners(roomId);
     for (const [roomId, wasSplit] of this.#cluster.conflicts)
@@ -241,6 +242,14 @@ export class Requests {
       if (owners.every(isSame) || (still.owner === owner && known && still.known))
         this.#cluster.broken(`${asker.name} denied room ${roomId}, which runs on ${still.owner.name}`);
     }
+  }
+
+  /** A room runs somewhere as long as its last owner lives. */
+  #checkLives(roomId: string, key: string): void {
+    const last = this.#cluster.takeovers.lastOwner(key);
+    const isHere = (node: VirtualNode): boolean => node.roomKey(roomId) === key;
+    if (last?.machine.alive === true && !last.isStopping && !this.#cluster.nodes.some(isHere))
+      this.#cluster.broken(`room ${roomId} runs nowhere, although its last owner ${last.name} lives`);
   }
 
   /** Without faults, every room has a client that knows about it. */

@@ -17,16 +17,31 @@ export class Takeovers {
   readonly #cluster: VirtualCluster;
   /** Every owner that a room has had, by its key. */
   readonly #owners = new Map<string, Owner[]>();
-  /** Ids of rooms that were taken over. */
-  readonly #taken = new Set<string>();
+  /** Number of takeovers of each room id. */
+  readonly #taken = new Map<string, number>();
+  /** Living nodes whose port mapper was said not to list them: a proof that is wrong (docs/reference/moving.md). */
+  readonly #misjudged = new Set<VirtualNode>();
+  /** Rooms that such nodes have lost or taken over, by key: for them no rule holds. */
+  readonly #excused = new Set<string>();
 
   constructor(cluster: VirtualCluster) {
     this.#cluster = cluster;
   }
 
-  /** Returns whether a room of this id was taken over. */
-  has(roomId: string): boolean {
-    return this.#taken.has(roomId);
+  /** Returns how often rooms of this id were taken over. */
+  count(roomId: string): number {
+    return this.#taken.get(roomId) ?? 0;
+  }
+
+  /** Records that a member was told that the node's process has ended, which lives. */
+  misjudged(node: VirtualNode): void {
+    this.#cluster.note(`${node.machine.host} is said to have ended`);
+    this.#misjudged.add(node);
+  }
+
+  /** Returns the node that the room has last moved to, or been taken over by; undefined if it has done neither. */
+  lastOwner(key: string): VirtualNode | undefined {
+    return this.#owners.get(key)?.toSorted((a, b) => b.epoch - a.epoch)[0]?.node;
   }
 
   /** Records that a room runs on this node from now on. No epoch has two owners. */
@@ -43,11 +58,13 @@ export class Takeovers {
 
   /** Records that a standby has taken a room over. No other node may act for the room then. */
   taken(node: VirtualNode, roomId: string): void {
-    this.#taken.add(roomId);
+    this.#taken.set(roomId, this.count(roomId) + 1);
     const key = node.roomKey(roomId);
+    const concerns = (other: VirtualNode): boolean => other === node || other.roomKey(roomId) === key;
+    if (key !== undefined && [...this.#misjudged].some(concerns)) this.#excused.add(key);
     const acts = ({ host, machine }: VirtualNode): boolean => !machine.frozen && !host.fence.isFenced(roomId);
     for (const other of this.#cluster.nodes)
-      if (other !== node && key !== undefined && other.roomKey(roomId) === key && acts(other))
+      if (other !== node && this.#isJudged(key) && other.roomKey(roomId) === key && acts(other))
         this.#cluster.broken(`${node.name} took room ${roomId} over, although ${other.name} acts for it`);
     this.#cluster.owns(node, roomId);
   }
@@ -56,11 +73,15 @@ export class Takeovers {
   published(node: VirtualNode, roomId: string, type: string): void {
     const key = node.roomKey(roomId);
     // What a client does with a socket of an ended process reaches nobody.
-    if (key === undefined || !node.machine.alive) return;
+    if (!this.#isJudged(key) || !node.machine.alive) return;
     const epoch = node.epochOf(roomId);
     const later = this.#owners.get(key)?.find((owner) => owner.epoch > epoch && owner.node !== node);
     if (later !== undefined)
       this.#cluster.broken(`${node.name} published ${type} of room ${roomId}, which ${later.node.name} has taken over`);
+  }
+
+  #isJudged(key: string | undefined): key is string {
+    return key !== undefined && !this.#excused.has(key);
   }
 
   /**

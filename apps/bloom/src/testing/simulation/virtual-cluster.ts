@@ -27,7 +27,16 @@ export interface ClusterOptions {
 /** What differs between the nodes of a cluster. */
 type Started = Omit<
   VirtualNodeOptions,
-  'world' | 'network' | 'host' | 'events' | 'receivers' | 'fault' | 'hasStandbys' | 'onBadLog' | 'tickTimeMs'
+  | 'world'
+  | 'network'
+  | 'host'
+  | 'events'
+  | 'receivers'
+  | 'fault'
+  | 'hasStandbys'
+  | 'onListed'
+  | 'onBadLog'
+  | 'tickTimeMs'
 >;
 
 export class VirtualCluster {
@@ -254,7 +263,12 @@ export class VirtualCluster {
     const { world, network, events, receivers, hasStandbys } = this;
     const { host } = machine;
     const onBadLog = (rule: string): void => this.broken(`${host} ${rule}`);
+    const onListed = (member: string, isListed: boolean | undefined): void => {
+      const living = this.nodes.find(({ name, isStopping }) => name === member && !isStopping);
+      if (isListed === false && living !== undefined) this.takeovers.misjudged(living);
+    };
     const common = {
+      onListed,
       world,
       network,
       host,

@@ -72,6 +72,8 @@ export interface VirtualNodeOptions {
   onMember: (change: string, lost?: string) => void;
   /** `JF_DIST_TICK_TIME`. Default: 8 s. */
   tickTimeMs?: number | undefined;
+  /** Called with what a port mapper says about a member. */
+  onListed: (member: string, isListed: boolean | undefined) => void;
   /** Called with a rule that its log breaks. */
   onBadLog: (rule: string) => void;
   /** Called when an old node is sent a message that it does not know. */
@@ -168,6 +170,11 @@ export class VirtualNode {
       secretKeyBase: SECRET,
       webrtcEnabled: true,
     });
+    const isListed = async (node: string): Promise<boolean | undefined> => {
+      const answer = await network.lists(machine, node.slice(0, node.indexOf('@')));
+      options.onListed(node, answer);
+      return answer;
+    };
     const port = createClusterPort({ system, remote: this.#remote, self: this.name });
     const usedPort = fault.port?.(port) ?? port;
     this.registry = new RoomRegistry({
@@ -176,7 +183,7 @@ export class VirtualNode {
       port: usedPort,
       host: this.host,
       onConflict,
-      ...(options.hasStandbys ? { isListed: (node) => network.lists(machine, node.slice(0, node.indexOf('@'))) } : {}),
+      ...(options.hasStandbys ? { isListed } : {}),
       settled: () => this.#relay.delivered(),
       webhooks,
     });

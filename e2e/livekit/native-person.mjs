@@ -1,6 +1,6 @@
 // Somebody with LiveKit's native SDK for Node, as a program: the SDK ends its whole process when something is wrong.
 // Usage: native-person.mjs URL TOKEN. Publishes blue pictures and a tone of 880 Hz, and writes as lines of JSON what it
-// receives: `{"hz"}` of a second of sound, `{"rgb"}` of the middle of the tenth picture.
+// receives: `{"hz"}` of a second of sound, `{"rgb"}` of the middle of the tenth picture; and `{"reconnected"}`.
 import {
   AudioFrame,
   AudioSource,
@@ -67,6 +67,7 @@ function sendPictures(source) {
 
 const room = new Room();
 room.on(RoomEvent.TrackSubscribed, (track) => void (track.kind === TrackKind.KIND_AUDIO ? hear : see)(track));
+room.on(RoomEvent.Reconnected, () => say({ reconnected: true }));
 await room.connect(url, token, { autoSubscribe: true, dynacast: false });
 const [tone, picture] = [new AudioSource(RATE, 1), new VideoSource(SIZE.width, SIZE.height)];
 const publish = (track, source) => room.localParticipant.publishTrack(track, new TrackPublishOptions({ source }));

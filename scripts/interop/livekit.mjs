@@ -41,7 +41,9 @@ function go(args) {
 /** Pion, which is the DTLS server of an ICE-lite node that offers. Its `go.mod` names the oldest toolchain. */
 export const livekitGo = {
   title:
-    'server-sdk-go 2.19.0 publishes to 20 subscribers without loss, and passes data, by one and by two connections',
+    'server-sdk-go 2.19.0 publishes to 20 subscribers without loss, passes data and follows a room that moves, by one ' +
+    'and by two connections',
+  nodes: 2,
   missing: () => {
     if (spawnSync('go', ['version']).status !== 0) return 'go';
     // The first needs no network for modules that are there, but takes a syntax error for one that is missing.
@@ -50,11 +52,12 @@ export const livekitGo = {
     return fault && `the Go and the modules of scripts/interop/livekit-go/go.mod: ${fault.trim()}`;
   },
   env,
-  run: async ({ url }) => {
+  run: async ({ url, token }) => {
     mkdirSync(dirname(goProgram), { recursive: true });
 
     return (
-      go(['build', '-o', goProgram, '.']) ?? runProgram(goProgram, [url, KEY, SECRET, ...LOAD], { timeout: RUN_MS })
+      go(['build', '-o', goProgram, '.']) ??
+      runProgram(goProgram, [url, KEY, SECRET, ...LOAD, token], { timeout: RUN_MS })
     );
   },
 };

@@ -26,6 +26,7 @@ const READY_MS = 60_000;
  * @property {string} title says what holds
  * @property {() => string | undefined} missing what the machine lacks, if anything
  * @property {Record<string, string>} [env] further settings of the node
+ * @property {number} [nodes] size of its cluster, default 1
  * @property {(node: Node) => Promise<string | undefined>} run resolves with what is wrong, if anything
  */
 
@@ -78,16 +79,51 @@ async function startNode(env) {
   }
 }
 
+/** Starts the nodes of a cluster with a port mapper of its own. Returns the first one, which closes all. */
+async function startCluster(size, env) {
+  const mapperPort = String(await freePort());
+  const mapper = spawn(process.execPath, [join(root, 'apps', 'port-mapper', 'dist', 'main.js')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { PATH: process.env.PATH, ERL_EPMD_PORT: mapperPort },
+  });
+  const names = Array.from({ length: size }, (_, i) => `interop${i}@127.0.0.1`);
+  const nodes = [];
+  const close = () => {
+    for (const node of nodes) node.close();
+    mapper.kill('SIGKILL');
+  };
+  try {
+    for (const name of names) {
+      const member = {
+        JF_DIST_ENABLED: 'true',
+        JF_DIST_MODE: 'name',
+        JF_DIST_IP: '127.0.0.1',
+        JF_DIST_NODE_NAME: name,
+        JF_DIST_NODES: names.join(' '),
+        JF_DIST_COOKIE: 'cookie-of-the-interop-tests',
+        JF_SECRET_KEY_BASE: 'a-key-base-of-the-interop-tests-with-64-characters-or-more-than-that',
+        ERL_EPMD_PORT: mapperPort,
+      };
+      nodes.push(await startNode({ ...member, ...env }));
+    }
+  } catch (error) {
+    close();
+    throw error;
+  }
+
+  return { ...nodes[0], close };
+}
+
 setUp();
 const count = { passed: 0, failed: 0, skipped: 0 };
-for (const { title, missing, env = {}, run } of checks) {
+for (const { title, missing, env = {}, nodes = 1, run } of checks) {
   const lack = missing();
   if (lack !== undefined) {
     console.warn(`*** SKIPPED: ${title} [needs ${lack}]`);
     count.skipped += 1;
     continue;
   }
-  const node = await startNode(env);
+  const node = nodes === 1 ? await startNode(env) : await startCluster(nodes, env);
   try {
     const fault = await run(node);
     console.log(`${fault === undefined ? 'ok    ' : 'FAILED'} ${title}`);

@@ -1,15 +1,18 @@
 // People with LiveKit's Go SDK in a room of Bloom: one publishes sound and pictures, the others check what they get.
-// With two connections each there are SUBSCRIBERS of them, with one there are two.
-// Usage: livekit-go URL KEY SECRET SUBSCRIBERS SECONDS
+// With two connections each there are SUBSCRIBERS of them, with one there are two. Then a room moves to another node.
+// Usage: livekit-go URL KEY SECRET SUBSCRIBERS SECONDS API-TOKEN, where the node at URL has another one beside it
 package main
 
 import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +24,7 @@ import (
 
 const within = 20 * time.Second
 
-var url, key, secret = os.Args[1], os.Args[2], os.Args[3]
+var url, key, secret, apiToken = os.Args[1], os.Args[2], os.Args[3], os.Args[6]
 
 // A VP8 keyframe of 8x8 pixels.
 var picture = []byte{
@@ -63,11 +66,12 @@ func (r received) lost() int {
 }
 
 type person struct {
-	room       *lksdk.Room
-	lock       sync.Mutex
-	tracks     map[string]received
-	data       chan string
-	reconnects atomic.Int32
+	room        *lksdk.Room
+	lock        sync.Mutex
+	tracks      map[string]received
+	data        chan string
+	reconnects  atomic.Int32
+	reconnected atomic.Int32
 }
 
 func join(room, identity string, options ...lksdk.ConnectOption) (*person, error) {
@@ -88,6 +92,7 @@ func join(room, identity string, options ...lksdk.ConnectOption) (*person, error
 	}
 	callback := &lksdk.RoomCallback{
 		OnReconnecting: func() { p.reconnects.Add(1) },
+		OnReconnected:  func() { p.reconnected.Add(1) },
 		ParticipantCallback: lksdk.ParticipantCallback{
 			OnTrackSubscribed: read,
 			OnDataPacket: func(packet lksdk.DataPacket, from lksdk.DataReceiveParams) {
@@ -135,44 +140,70 @@ func arrived(people []*person, samples int, limit time.Duration) error {
 	}
 }
 
-func call(room string, subscribers int, span time.Duration, options ...lksdk.ConnectOption) error {
-	ann, err := join(room, "ann", options...)
-	if err != nil {
-		return fmt.Errorf("ann: %w", err)
-	}
-	defer ann.room.Disconnect()
-	people := make([]*person, subscribers)
-	for i := range people {
-		if people[i], err = join(room, fmt.Sprint("bob-", i), options...); err != nil {
-			return fmt.Errorf("bob-%d: %w", i, err)
+// Lets ann publish sound and pictures to subscribers, who receive both.
+func gather(room string, subscribers int, options ...lksdk.ConnectOption) (ann *person, people []*person, err error) {
+	defer func() {
+		if err != nil {
+			leave(ann, people)
 		}
-		defer people[i].room.Disconnect()
+	}()
+	if ann, err = join(room, "ann", options...); err != nil {
+		return ann, people, fmt.Errorf("ann: %w", err)
+	}
+	for i := range subscribers {
+		bob, err := join(room, fmt.Sprint("bob-", i), options...)
+		if err != nil {
+			return ann, people, fmt.Errorf("bob-%d: %w", i, err)
+		}
+		people = append(people, bob)
 	}
 	sound := &numbered{data: []byte{0xf8, 0xff, 0xfe}, pause: 20 * time.Millisecond}
 	if err := ann.publish("mic", webrtc.MimeTypeOpus, 48_000, 2, sound); err != nil {
-		return fmt.Errorf("publish sound: %w", err)
+		return ann, people, fmt.Errorf("publish sound: %w", err)
 	}
 	pictures := &numbered{data: picture, pause: time.Second / 15}
 	if err := ann.publish("cam", webrtc.MimeTypeVP8, 90_000, 0, pictures); err != nil {
-		return fmt.Errorf("publish pictures: %w", err)
+		return ann, people, fmt.Errorf("publish pictures: %w", err)
 	}
-	if err := arrived(people, 20, within); err != nil {
+	return ann, people, arrived(people, 20, within)
+}
+
+func leave(ann *person, people []*person) {
+	for _, p := range append(people, ann) {
+		if p != nil && p.room != nil {
+			p.room.Disconnect()
+		}
+	}
+}
+
+// Sends a message, which the first subscriber has to receive.
+func pass(ann *person, people []*person, reliable bool) error {
+	options := []lksdk.DataPublishOption{
+		lksdk.WithDataPublishReliable(reliable), lksdk.WithDataPublishTopic("t"),
+	}
+	if err := ann.room.LocalParticipant.PublishDataPacket(lksdk.UserData([]byte("hello")), options...); err != nil {
+		return fmt.Errorf("publish data: %w", err)
+	}
+	select {
+	case got := <-people[0].data:
+		if got != "ann t hello" {
+			return fmt.Errorf("received %q", got)
+		}
+	case <-time.After(within):
+		return fmt.Errorf("no data arrived, reliable: %v", reliable)
+	}
+	return nil
+}
+
+func call(room string, subscribers int, span time.Duration, options ...lksdk.ConnectOption) error {
+	ann, people, err := gather(room, subscribers, options...)
+	if err != nil {
 		return err
 	}
+	defer leave(ann, people)
 	for _, reliable := range []bool{true, false} {
-		options := []lksdk.DataPublishOption{
-			lksdk.WithDataPublishReliable(reliable), lksdk.WithDataPublishTopic("t"),
-		}
-		if err := ann.room.LocalParticipant.PublishDataPacket(lksdk.UserData([]byte("hello")), options...); err != nil {
-			return fmt.Errorf("publish data: %w", err)
-		}
-		select {
-		case got := <-people[0].data:
-			if got != "ann t hello" {
-				return fmt.Errorf("received %q", got)
-			}
-		case <-time.After(within):
-			return fmt.Errorf("no data arrived, reliable: %v", reliable)
+		if err := pass(ann, people, reliable); err != nil {
+			return err
 		}
 	}
 	time.Sleep(span)
@@ -194,6 +225,60 @@ func call(room string, subscribers int, span time.Duration, options ...lksdk.Con
 	return nil
 }
 
+// Orders a room to another node, again while it cannot move yet.
+func move(room string) error {
+	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		request, err := http.NewRequest(http.MethodPost, url+"/room/"+room+"/move", strings.NewReader("{}"))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+apiToken)
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("the room does not move: %d %s", response.StatusCode, text)
+		}
+	}
+}
+
+// Moves the room of a call to another node, where everybody comes back and receives again.
+func moved(room string, options ...lksdk.ConnectOption) error {
+	ann, people, err := gather(room, 2, options...)
+	if err != nil {
+		return err
+	}
+	defer leave(ann, people)
+	if err := move(room); err != nil {
+		return err
+	}
+	from := time.Now()
+	everybody := append(people, ann)
+	for _, p := range everybody {
+		for p.reconnected.Load() == 0 {
+			if time.Since(from) > within {
+				return fmt.Errorf("%s has not come back", p.room.LocalParticipant.Identity())
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		p.lock.Lock()
+		p.tracks = map[string]received{}
+		p.lock.Unlock()
+	}
+	fmt.Println(room, "came back after", time.Since(from))
+	if err := arrived(people, 20, within); err != nil {
+		return fmt.Errorf("after the move: %w", err)
+	}
+	return pass(ann, people, true)
+}
+
 func main() {
 	subscribers, _ := strconv.Atoi(os.Args[4])
 	seconds, _ := strconv.Atoi(os.Args[5])
@@ -209,6 +294,10 @@ func main() {
 	for _, mode := range modes {
 		if err := call(mode.room, mode.subscribers, span, mode.options...); err != nil {
 			fmt.Fprintln(os.Stderr, mode.room+":", err)
+			os.Exit(1)
+		}
+		if err := moved(mode.room+"-moved", mode.options...); err != nil {
+			fmt.Fprintln(os.Stderr, mode.room+", moved:", err)
 			os.Exit(1)
 		}
 	}

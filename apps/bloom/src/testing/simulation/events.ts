@@ -137,12 +137,8 @@ export class Events {
   #checkSaid(roomId: string, { owners }: Story, published: readonly Notification[]): void {
     const hasEnded = published.some(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
     if (hasEnded || !owners.every(({ machine }) => machine.alive)) return;
-    // A former owner forgets what it held back.
-    const isForgotten = ({ isHeld }: { isHeld: boolean }): boolean =>
-      isHeld && this.#cluster.takeovers.count(roomId) > 0;
-    const lost = this.#said.filter(
-      (said) => said.roomId === roomId && !this.#published.has(said.data) && !isForgotten(said),
-    );
+    // An owner that may have been replaced holds back no messages of clients: they are dropped.
+    const lost = this.#said.filter((said) => said.roomId === roomId && !this.#published.has(said.data) && !said.isHeld);
     if (lost.length > 0) {
       const names = [...new Set(lost.map(({ owner }) => owner.name))].join(' and ');
       this.#cluster.broken(`${names} did not publish ${lost.length} data channel messages in room ${roomId}`);

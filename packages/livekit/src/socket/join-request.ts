@@ -1,4 +1,5 @@
-import { gunzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import { JoinRequest, SignalRequest, WrappedJoinRequest, WrappedJoinRequest_Compression } from '@livekit/protocol';
 import { z } from 'zod';
 import { decode } from '../decode.js';
@@ -13,11 +14,13 @@ const ATTRIBUTES = z.record(z.string(), z.string());
 /** Requests that a client may send along with its join. */
 const MAX_REQUESTS = 20;
 
+const inflate = promisify(gunzip);
+
 /**
  * Returns the request in the parameter `join_request`.
  * @throws LivekitError INVALID when it is missing, too large, or cannot be read
  */
-export function readJoinRequest(parameter: string | null): JoinRequest {
+export async function readJoinRequest(parameter: string | null): Promise<JoinRequest> {
   if (parameter === null || parameter === '')
     throw new LivekitError('INVALID', 'the parameter join_request is missing');
   if (parameter.length > MAX_ENCODED_BYTES) throw tooLarge(MAX_ENCODED_BYTES);
@@ -26,16 +29,11 @@ export function readJoinRequest(parameter: string | null): JoinRequest {
     return decoded(() => decode(JoinRequest, wrapped.joinRequest));
   if (wrapped.compression !== WrappedJoinRequest_Compression.GZIP) throw unreadable();
 
-  return decoded(() => decode(JoinRequest, inflated(wrapped.joinRequest)));
-}
-
-/** Another thread would cost more than a join of some KiB does. One at the limit takes some ms, 5 times a second. */
-function inflated(bytes: Uint8Array): Uint8Array {
-  try {
-    return gunzipSync(bytes, { maxOutputLength: MAX_INFLATED_BYTES });
-  } catch (error) {
+  const bytes = await inflate(wrapped.joinRequest, { maxOutputLength: MAX_INFLATED_BYTES }).catch((error: unknown) => {
     throw (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(MAX_INFLATED_BYTES) : unreadable();
-  }
+  });
+
+  return decoded(() => decode(JoinRequest, bytes));
 }
 
 /**
@@ -95,8 +93,8 @@ export function requestsWith({ addTrackRequests, publisherOffer }: JoinRequest):
 function decoded<T>(decode: () => T): T {
   try {
     return decode();
-  } catch (error) {
-    throw error instanceof LivekitError ? error : unreadable();
+  } catch {
+    throw unreadable();
   }
 }
 

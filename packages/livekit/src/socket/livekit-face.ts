@@ -83,7 +83,7 @@ export class LivekitFace {
     this.#twirp = new Twirp(
       { ...UNAVAILABLE, RoomService: createRoomService(options.rooms, options.defaults) },
       {
-        authenticate: async (request) => this.#tokens.verify(tokenOf(request, new URLSearchParams())),
+        authenticate: (request) => this.#tokens.verify(tokenOf(request, new URLSearchParams())),
         toError: toLivekitError,
       },
     );
@@ -152,12 +152,12 @@ export class LivekitFace {
   }
 
   async #applicant(request: Pick<IncomingMessage, 'headers'>, { searchParams, isOld }: Target): Promise<Applicant> {
-    const claims = this.#tokens.verify(tokenOf(request, searchParams));
+    const claims = await this.#tokens.verify(tokenOf(request, searchParams));
     const { identity, roomName } = claimedNames(claims);
     // Decoding the request costs the most.
     this.#count(JSON.stringify([roomName, identity]));
 
-    const join = isOld ? readJoinParameters(searchParams) : readJoinRequest(searchParams.get('join_request'));
+    const join = isOld ? readJoinParameters(searchParams) : await readJoinRequest(searchParams.get('join_request'));
 
     return applicant(claims, join, this.#clock);
   }

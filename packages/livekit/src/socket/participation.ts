@@ -289,8 +289,10 @@ export class Participation implements PeerSocket {
     const { tokens, clock } = this.#options;
     const { iss, exp, ...claims } = this.#claims;
     const ttlS = Math.max(REFRESHED_TTL_S, Math.floor(exp - clock.wall() / 1_000));
-    const value = tokens.sign(iss, claims, ttlS);
-    this.#socket?.send(new SignalResponse({ message: { case: 'refreshToken', value } }).toBinary());
+    tokens.sign(iss, claims, ttlS).then(
+      (value) => this.#socket?.send(new SignalResponse({ message: { case: 'refreshToken', value } }).toBinary()),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   #failed(error: unknown): void {

@@ -37,7 +37,7 @@ export function imaginaryJoins(rooms: RoomService): (roomId: string, publishes: 
     joined += 1;
     const grants = { video: { roomJoin: true, room: roomId } };
     const parameters = new URLSearchParams({
-      access_token: tokens.sign(key.key, { sub: `client-${joined}`, ...grants }, TOKEN_TTL_S),
+      access_token: await tokens.sign(key.key, { sub: `client-${joined}`, ...grants }, TOKEN_TTL_S),
       join_request: joinRequest(publishes),
     });
     await new Promise<void>((done, failed) => {

@@ -47,6 +47,18 @@ describe('the retransmissions to one client', () => {
     expect([budget.isLeftFor('video', false), budget.isLeftFor('audio', false)]).toEqual([false, true]);
   });
 
+  test('of sound leave no debt that pictures would have to pay', () => {
+    const budget = new RepairBudget();
+    budget.measured(100_000, 100_000);
+    for (let nowMs = 0; nowMs < 60_000; nowMs += 20) {
+      budget.tick(nowMs);
+      for (let i = 0; i < 10; i += 1) budget.spend(100);
+    }
+    budget.measured(1_000_000, 200_000);
+    budget.tick(60_100);
+    expect(budget.isLeftFor('video', false)).toBe(true);
+  });
+
   test('of pictures before a key picture leave half of what is saved to those after it', () => {
     const budget = new RepairBudget();
     expect(budget.isLeftFor('video', true)).toBe(true);

@@ -47,9 +47,9 @@ export class RepairBudget {
     this.#reservedBytes = savedBytes * RESERVED;
   }
 
-  /** Takes a retransmission. The last one may exceed what is left. */
+  /** Takes a retransmission. The last one may exceed what is left; sound that follows it leaves no further debt. */
   spend(bytes: number): void {
     this.#packetsLeft -= 1;
-    this.#bytesLeft -= bytes;
+    if (this.#bytesLeft > 0) this.#bytesLeft -= bytes;
   }
 }

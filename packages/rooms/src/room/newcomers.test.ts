@@ -74,4 +74,22 @@ describe('a rush into a large room', () => {
     await node.advance(1);
     expect(heard(first!)).toEqual([]);
   });
+
+  test('tells once of a hidden peer that leaves and is back to be seen, and tells it of nobody twice', async () => {
+    await node.advance(1);
+    const [first] = people;
+    await node.join('hall');
+    const before = await node.join('hall');
+    const { peer, token } = await node.rooms.addPeer('hall', {});
+    const spy = await node.connect(token);
+    await spy.act({ type: 'join', metadata: null, hidden: true });
+    const after = await node.join('hall');
+    for (const { socket } of [first!, before, after, spy]) socket.sent.splice(0);
+    await spy.act({ type: 'leave' }, { type: 'join', metadata: null });
+    await node.advance(1);
+    for (const other of [first!, before, after]) expect(known(other).filter((id) => id === peer.id)).toHaveLength(1);
+    const seen = known({ id: peer.id, ...spy });
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen).toEqual(expect.arrayContaining([before.id, after.id]));
+  });
 });

@@ -13,6 +13,8 @@ export class Newcomers {
 
   /** Adds a peer that was shown everyone before it, and is visible to them if there is an endpoint. */
   add(peerId: string, endpoint: Endpoint | undefined): void {
+    // Nobody hears that a hidden peer leaves, so it may still wait at its former place.
+    this.#waiting.delete(peerId);
     if (endpoint !== undefined || this.#waiting.size > 0) this.#waiting.set(peerId, endpoint);
   }
 

@@ -177,7 +177,10 @@ export class Call {
   successAgain(response: SipResponse, request?: SipRequest): void {
     if (this.#acks.repeat(response) || this.#acks.areFull) return;
     const invite = request ?? this.#lastInvite;
-    if (invite !== undefined) this.#refuseSuccess(response, invite);
+    if (invite === undefined) return;
+    // A BYE would end the call at the phone that has it now.
+    if (this.#hasLeft && this.#dialog !== undefined) this.#acks.send(this.#dialog, invite, response);
+    else this.#refuseSuccess(response, invite);
   }
 
   /**

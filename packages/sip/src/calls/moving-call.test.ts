@@ -84,6 +84,16 @@ describe('a call that moves to another phone', () => {
     expect(from.agent.titles()).toEqual(['200 BYE']);
   });
 
+  test('is not ended by an acceptance that arrives where it was after it has moved on', () => {
+    const { agent, call } = continued(travelled().former);
+    const invite = agent.request('INVITE');
+    call.freeze(true);
+    call.leave();
+    agent.take();
+    agent.answer(invite, 200, { headers: [contact, ...routes], body: sdpAnswer() });
+    expect(agent.titles()).toEqual(['ACK']);
+  });
+
   test('goes on where it was if its room stays', () => {
     const { from, former } = travelled();
     from.call.freeze(false);

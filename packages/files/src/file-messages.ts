@@ -117,7 +117,8 @@ const mix = object({
   state: oneOf(MIX_STATES),
   progress: optional(number),
   reason: optional(text()),
-  missing: optional(list(text(100), MAX_LATER)),
+  // An earlier part may be missing too.
+  missing: optional(list(text(100), MAX_LATER + 1)),
   layout: oneOf(MIX_LAYOUTS),
   width: count,
   height: count,

@@ -1,5 +1,7 @@
 // Recordings of rooms that have moved: one movie of parts that lie on this node and in a bucket.
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
@@ -156,6 +158,20 @@ describe('the tracks of a recording whose room has moved', () => {
     await expect(gather(second, { target: down, skipMissing: true })).rejects.toMatchObject({
       code: 'DOWNLOAD_FAILED',
     });
+  });
+
+  test('are not mixed without a part that the store denies, which says what it may lack', async () => {
+    const body = '<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>';
+    const denying = createServer((_request, response) => response.writeHead(403).end(body));
+    await new Promise<void>((resolve) => denying.listen(0, '127.0.0.1', resolve));
+    await record(second, filesOf({ continues: first }));
+    const endpoint = `http://127.0.0.1:${(denying.address() as AddressInfo).port}`;
+    const gathered = gather(second, { target: { ...target, endpoint }, skipMissing: true });
+    await expect(gathered).rejects.toMatchObject({
+      code: 'BAD_RECORDING',
+      message: expect.stringMatching(/denies access to it in the bucket calls\. .*s3:ListBucket/),
+    });
+    denying.close();
   });
 
   test.each([

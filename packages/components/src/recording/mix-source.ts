@@ -201,9 +201,10 @@ export class MixSource {
 
       return undefined;
     } catch (error) {
-      const isGone = error instanceof ComponentError && (error.cause as Error | undefined)?.name === 'NoSuchKey';
-      if (!isGone) throw error;
+      const cause = error instanceof ComponentError ? (error.cause as Error | undefined)?.name : undefined;
       const bucket = byRequest ? 'the bucket of the request' : `the bucket ${target?.bucket}`;
+      if (cause === 'AccessDenied') throw new ComponentError('BAD_RECORDING', reasonOfDenial(name, bucket), { cause });
+      if (cause !== 'NoSuchKey') throw error;
 
       return reasonWithout(name, `and not, or not whole, in ${bucket}`);
     }
@@ -275,5 +276,13 @@ function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,
+  );
+}
+
+/** It may exist, and credentials may be wrong, so a mix without it would be a guess. */
+function reasonOfDenial(name: string, bucket: string): string {
+  return (
+    `${name}, a part of this recording, is not on this node, and the store denies access to it in ${bucket}. Stores ` +
+    'answer so for missing objects too, unless the credentials may list the bucket (s3:ListBucket)'
   );
 }

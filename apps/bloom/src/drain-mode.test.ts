@@ -1,5 +1,6 @@
 // SIGTERM with JF_DRAIN_MODE: what becomes of the rooms of a node that closes.
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
+import { HlsService } from '@bloom/components';
 import { createLogger } from '@bloom/log';
 import { until } from '@bloom/time/testing';
 import { startTestNode } from './testing/test-node.js';
@@ -34,6 +35,27 @@ test(
       // Notifications arrive in order, so none came of the move.
       await stays.createRoom();
       expect(await server.untilNews('roomCreated')).toEqual(['roomCreated']);
+    }),
+  LIMIT_MS,
+);
+
+test(
+  'tells its streams which rooms have moved, and lets other nodes copy their files before it leaves them',
+  () =>
+    withPair({ JF_DRAIN_MODE: 'move', JF_DRAIN_TIMEOUT: '3600' }, async ({ closes, stays }) => {
+      const moved = jest.spyOn(HlsService.prototype, 'roomMovedAway');
+      let reachable: readonly string[] | undefined;
+      const copied = jest.spyOn(HlsService.prototype, 'copied').mockImplementationOnce(async () => {
+        reachable = closes.cluster?.node.nodes('members');
+        expect(closes.rooms.load().rooms).toBe(0);
+      });
+      const roomId = await closes.createRoom();
+      stays.rooms.undrain('starting');
+      await closes.close();
+      expect(moved).toHaveBeenCalledWith(roomId);
+      expect(reachable).toEqual(['stays@127.0.0.1']);
+      copied.mockRestore();
+      moved.mockRestore();
     }),
   LIMIT_MS,
 );

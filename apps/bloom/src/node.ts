@@ -221,6 +221,8 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
   const files = servedFiles({ system, log, own, cluster: cluster() });
   reached.files = files;
   closing.onClose('files', () => files.close());
+  // Once the rooms have moved, and before the node leaves its cluster: the others could not read these files any more.
+  closing.onClose('copies of streams', () => hls.copied());
   const { secretKeyBase } = settings.http;
   const checks = new PathChecks({ media: engine, secretKeyBase });
   closing.onClose('checks', () => checks.close());
@@ -350,6 +352,7 @@ function openRooms(parts: RoomParts): {
       if (way === 'away') webhooks.leave(roomId);
       else if (webhookUrl !== null) webhooks.register(roomId, webhookUrl, backlog);
       livekitWebhooks?.moved(way, roomId);
+      if (way === 'away') hls.roomMovedAway(roomId);
       metrics.load(host.load());
     },
     measure: (measure, roomId) => {

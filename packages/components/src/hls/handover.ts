@@ -28,14 +28,21 @@ export class Handover {
   /** Never rejects. */
   readonly over: Promise<HandoverEnd> = new Promise((done) => (this.#end = done));
 
-  constructor(clock: Clock) {
+  readonly #isUnderway: () => boolean;
+
+  /** `isUnderway` returns true while the room may not have arrived yet, so that nobody can ask for files. */
+  constructor(clock: Clock, isUnderway: () => boolean = () => false) {
     this.#idle = new Timer(clock);
+    this.#isUnderway = isUnderway;
     this.touch();
   }
 
   /** The next node has asked for a file. */
   touch(): void {
-    this.#idle.start(this.#idleMs, () => this.end('abandoned'));
+    this.#idle.start(this.#idleMs, () => {
+      if (this.#isUnderway() && this.#idleMs !== CLOSING_IDLE_MS) this.touch();
+      else this.end('abandoned');
+    });
   }
 
   /** This node ends, and waits only as long as files are asked for. */

@@ -37,8 +37,6 @@ export class HlsComponent implements Component {
   #newestPartAtMs: number | null = null;
   #playable = false;
   #failed = false;
-  /** A move of the room has begun. */
-  #frozen = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: HlsComponentOptions) {
@@ -102,7 +100,6 @@ export class HlsComponent implements Component {
 
   async freeze(frozen: boolean): Promise<void> {
     if (this.#closing !== undefined) return;
-    this.#frozen = frozen;
     await this.#options.stream.freeze(frozen);
   }
 
@@ -119,15 +116,16 @@ export class HlsComponent implements Component {
     this.#options.host.report({ do: 'crashed', reason });
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#end();
+  close(moved = false): Promise<void> {
+    this.#closing ??= this.#end(moved);
 
     return this.#closing;
   }
 
-  async #end(): Promise<void> {
+  /** A room may also end while it is about to move: only its giving away says that the stream goes on elsewhere. */
+  async #end(movedAway: boolean): Promise<void> {
     const { stream, onClosing } = this.#options;
-    const how = { movedAway: this.#frozen };
+    const how = { movedAway };
     stream.hide(how);
     onClosing(how);
     await Promise.allSettled([...this.#taps.values()].map((tap) => tap.close()));

@@ -380,7 +380,7 @@ test('says that a stream has moved for as long as its room may not have arrived'
   const stage = await stageWith({ nativeInstalled: () => true, clock, passesOn: () => passesOn });
   await stage.start();
   await stage.component.freeze(true);
-  await stage.component.close();
+  await stage.component.close(true);
   clock.advance(60_000);
   await expect(stage.file('main.m3u8')).rejects.toMatchObject({ code: 'MOVED' });
   passesOn = false;

@@ -191,6 +191,15 @@ export class HlsService {
     this.#end(roomId, output);
   }
 
+  /**
+   * Ends a stream whose component has gone before its room has moved to another node, where nobody knows of it: nothing
+   * would report the end of the room here.
+   */
+  roomMovedAway(roomId: string): void {
+    const output = this.#outputs.get(roomId);
+    if (output?.served === false) this.#end(roomId, output);
+  }
+
   #end(roomId: string, output: Output): void {
     if (output.finalised !== undefined) return;
     const ended = this.#finalise(roomId, output).finally(() => this.#ending.delete(ended));
@@ -225,15 +234,25 @@ export class HlsService {
     };
   }
 
+  /**
+   * Called when the node ends, while it still reaches the others and after its rooms have ended or moved. Resolves when
+   * no files of streams that have moved are copied any more.
+   */
+  async copied(): Promise<void> {
+    const limit = new Timer(this.#clock);
+    const outputs = [...this.#outputs.values()];
+    for (const { handover } of outputs) handover?.hurry();
+    limit.start(CLOSING_COPY_MS, () => {
+      for (const { copying } of outputs) copying?.ending.abort();
+    });
+    await Promise.all(outputs.flatMap(({ handover, copying }) => [handover?.over, copying?.over]));
+    limit.stop();
+  }
+
   /** Called when the node ends. Resolves when the streams of all ended rooms have been uploaded or given up on. */
   async settled(): Promise<void> {
-    const limit = new Timer(this.#clock);
-    for (const { handover } of this.#outputs.values()) handover?.hurry();
-    limit.start(CLOSING_COPY_MS, () => {
-      for (const { copying } of this.#outputs.values()) copying?.ending.abort();
-    });
+    await this.copied();
     while (this.#ending.size > 0) await Promise.all(this.#ending);
-    limit.stop();
   }
 
   #start(
@@ -294,7 +313,7 @@ export class HlsService {
       onClosing: ({ movedAway: hasMoved }) => {
         output.served = false;
         output.hasMoved = hasMoved;
-        if (hasMoved && whole && stream.hasPlaylist) output.handover = new Handover(this.#clock);
+        if (hasMoved && whole && stream.hasPlaylist) output.handover = this.#handOver(roomId);
         if (hasMoved) this.#movedAway(roomId, output);
       },
       onPicturesLeftOut: (pictures) => this.#options.onPicturesLeftOut?.(pictures),
@@ -366,6 +385,11 @@ export class HlsService {
       const reason = error instanceof Error ? error.message : String(error);
       throw new RoomError('OWNER_UNREACHABLE', `its stream cannot be fetched: ${reason}`, { cause: error });
     }
+  }
+
+  #handOver(roomId: string): Handover {
+    // A taker that is cut off cannot ask for anything yet.
+    return new Handover(this.#clock, () => this.#options.passesOn?.(roomId) === true);
   }
 
   /** Removes a stream that goes on at another node. */

@@ -118,7 +118,7 @@ class Node implements Source {
   async moveTo(other: Node, options: Record<string, unknown>): Promise<void> {
     await this.component.freeze(true);
     await other.start(options, JSON.parse(JSON.stringify(this.component.progress())) as ComponentProgress);
-    await this.component.close();
+    await this.component.close(true);
   }
 
   async end(): Promise<void> {
@@ -233,7 +233,7 @@ describe('a kept stream whose room moves', () => {
     const newest = { ...progress, stream: { ...stream!, segments: stream!.segments.slice(-2) } };
     await b.start({ persistent: true }, newest);
     isBroken = true;
-    await a.component.close();
+    await a.component.close(true);
     await until(() => a.told.length > 0);
     await until(() => !a.service.holds('kitchen'));
     expect([a.told, a.ended]).toEqual([['incomplete'], ['kitchen']]);
@@ -285,11 +285,58 @@ describe('an uploaded stream whose room moves', () => {
     await a.start({ s3: credentials, persistent: true }, first.progress);
     await until(() => first.told.length > 0);
     await a.component.freeze(true);
-    await a.component.close();
+    await a.component.close(true);
     expect(a.service.isLive('kitchen')).toBe(true);
     a.service.roomEnded('kitchen');
     await a.service.settled();
     expect([a.notified, a.ended]).toEqual([['hlsUploaded'], ['kitchen']]);
     expect(objects).toEqual(expect.arrayContaining(tenSegments));
+  });
+
+  test('is uploaded where its room ends while it is about to move', async () => {
+    const objects: string[] = [];
+    const a = await nodeFrom(first, { s3Endpoint: await store(objects) });
+    await a.start({ s3: credentials }, first.progress);
+    await until(() => first.told.length > 0);
+    await a.component.freeze(true);
+    await a.end();
+    expect([a.notified, await readdir(join(a.path, 'temporary_hls'))]).toEqual([['hlsUploaded'], []]);
+    expect(objects).toEqual(expect.arrayContaining(tenSegments));
+  });
+
+  test('is uploaded by the node of its component, if that was removed before the room moved', async () => {
+    const objects: string[] = [];
+    const a = await nodeFrom(first, { s3Endpoint: await store(objects) });
+    await a.start({ s3: credentials }, first.progress);
+    await until(() => first.told.length > 0);
+    await a.component.close();
+    a.service.roomMovedAway('kitchen');
+    await a.service.settled();
+    expect([a.notified, await readdir(join(a.path, 'temporary_hls'))]).toEqual([['hlsUploaded'], []]);
+    expect(objects).toEqual(expect.arrayContaining(tenSegments));
+    expect(a.service.holds('kitchen')).toBe(false);
+  });
+
+  test('is there for its next node until that one has all files, while its former node ends', async () => {
+    const a = await nodeFrom(first);
+    await a.start({ s3: credentials }, first.progress);
+    await until(() => first.told.length > 0);
+    let mayRead: () => void = () => undefined;
+    const reads = new Promise<void>((resolve) => (mayRead = resolve));
+    const b = await nodeFrom({
+      fetch: async (file) => {
+        if (file.fileName === segmentOf(0)) await reads;
+        return a.fetch(file);
+      },
+      taken: (report) => a.taken(report),
+    });
+    await a.moveTo(b, { s3: credentials });
+    let isOver = false;
+    const copied = a.service.copied().then(() => (isOver = true));
+    await until(() => existsSync(join(b.path, 'temporary_hls')));
+    expect(isOver).toBe(false);
+    mayRead();
+    await copied;
+    expect(a.told).toEqual(['copied']);
   });
 });

@@ -321,6 +321,41 @@ describe('bandwidth allocation', () => {
     });
   });
 
+  describe('with slots that start low', () => {
+    const cautious = (key: string, sendingBps = 150_000): AllocationSlot<string> =>
+      slot(key, { wanted: 'l', isBack: true, isCautious: true, sendingBps });
+    const update = (
+      allocation: BandwidthAllocation<string>,
+      slots: AllocationSlot<string>[],
+      link: { shownBps: number; openBps?: number; nowMs: number },
+    ) => allocation.update({ estimateBps: 1_000_000, fixedBps: 0, slots, ...link });
+
+    test('asks for a small probe first, and for larger ones while no limit of the link is found', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const first = update(allocation, [cautious('a')], { shownBps: 250_000, openBps: 0, nowMs: 0 });
+      expect(first).toMatchObject({ probeBps: 600_000, isOpen: true });
+      expect(first.grants.get('a')).toBe(165_000);
+      const second = update(allocation, [cautious('a')], { shownBps: 400_000, openBps: 400_000, nowMs: 200 });
+      expect(second).toMatchObject({ probeBps: 1_600_000, isOpen: true });
+    });
+
+    test('raises all of them at once to what a probe has shown', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const slots = [cautious('a'), cautious('b')];
+      const { grants, probeBps } = update(allocation, slots, { shownBps: 4e6, openBps: 4e6, nowMs: 0 });
+      expect(Math.min(grants.get('a')!, grants.get('b')!)).toBeGreaterThanOrEqual(1_650_000);
+      expect(probeBps).toBeUndefined();
+    });
+
+    test('takes no more than is shown once a limit of the link is known, whatever the estimate', () => {
+      const allocation = new BandwidthAllocation<string>();
+      const { grants, probeBps, isOpen } = update(allocation, [cautious('a')], { shownBps: 300_000, nowMs: 0 });
+      expect(grants.get('a')).toBe(165_000);
+      expect(probeBps).toBeCloseTo(632_500, 0);
+      expect(isOpen).toBeUndefined();
+    });
+  });
+
   test('forgets removed slots', () => {
     const allocation = new BandwidthAllocation<string>();
     allocation.update({ estimateBps: 300_000, fixedBps: 0, slots: [slot('a', { sendingBps: 1_500_000 })], nowMs: 0 });

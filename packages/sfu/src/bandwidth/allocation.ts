@@ -21,6 +21,8 @@ const PROBE_MARGIN = 1.15;
 const PROBE_REACH = 2;
 const PROBE_REACH_BPS = 200_000;
 const PROBE_REACH_FURTHER = 4;
+/** Rate of a client's first probe, bits per second: in a link half as wide it fills the queue for 0.1 s only. */
+const FIRST_PROBE_BPS = 600_000;
 /** A step up that is reverted within this time counts as failed, ms. */
 const TRIAL_MS = 10_000;
 /** Pause after a failed step up, doubled with each consecutive failure, ms. */
@@ -47,6 +49,8 @@ export interface AllocationSlot<K> extends VariantCosts {
   negotiable: boolean;
   /** True for a slot that has had a grant before, even if it was removed in between. */
   isBack?: boolean;
+  /** True for a slot that starts low, and goes up only to what the link is known to carry. */
+  isCautious?: boolean;
   /** Measured over the last second, bits per second. */
   sendingBps: number;
 }
@@ -56,6 +60,10 @@ interface AllocationInput<K> {
   estimateBps: number | undefined;
   /** What the latest probe has shown the link to carry, bits per second; 0 if nothing. */
   provenBps?: number;
+  /** What the link is known to carry, bits per second; the estimate unless that is a guess. */
+  shownBps?: number;
+  /** What the latest probe has shown while no limit of the link is known, bits per second; 0 before the first one. */
+  openBps?: number | undefined;
   /** Measured rate of audio and non-simulcast video, which is not negotiable, bits per second. */
   fixedBps: number;
   slots: readonly AllocationSlot<K>[];
@@ -66,6 +74,8 @@ interface AllocationResult<K> {
   grants: Map<K, number>;
   /** Total rate to probe at, bits per second; set if a slot wants more than the estimate allows. */
   probeBps?: number;
+  /** True if that probe should follow soon after the one before it. */
+  isOpen?: boolean;
 }
 
 /** A slot with its steps of quality. */
@@ -110,17 +120,19 @@ export class BandwidthAllocation<K> {
     const slots = input.slots.map(contender);
     for (const slot of slots) this.#ceilings.set(slot.key, ceilingOf(slot, this.#ceilings.get(slot.key)));
     const sending = input.fixedBps + sum(slots, (slot) => slot.sendingBps);
-    let probeBps: number | undefined;
     if (estimateBps >= SHORT * sending) this.#shortSinceMs = undefined;
     else this.#shortSinceMs ??= input.nowMs;
     const isShort = this.#shortSinceMs !== undefined && input.nowMs - this.#shortSinceMs >= SHORT_FOR_MS;
     const isOverused = estimateBps < OVERUSE * sending;
     const hasStepped = (isShort || isOverused) && this.#lower(input, slots, estimateBps);
     // A link that just carries the lowest variants may carry more.
-    if (!hasStepped && !isOverused) probeBps = this.#raise(input, slots, sending);
+    const mayRise = !hasStepped && !isOverused;
+    const openBps = mayRise ? this.#open(input, slots) : undefined;
+    const probeBps = openBps ?? (mayRise ? this.#raise(input, slots, sending) : undefined);
 
     const grants = this.#grants(slots, estimateBps - input.fixedBps);
-    return probeBps === undefined ? { grants } : { grants, probeBps };
+    if (probeBps === undefined) return { grants };
+    return { grants, probeBps, ...(openBps === undefined ? {} : { isOpen: true }) };
   }
 
   #forgetAbsent(slots: readonly AllocationSlot<K>[]): void {
@@ -155,24 +167,56 @@ export class BandwidthAllocation<K> {
   }
 
   /**
+   * Raises the cautious slots together as far as the latest probe has shown while no limit of the link is known.
+   * Returns the rate at which they would get more; undefined if they have all or a limit is known.
+   */
+  #open({ openBps, fixedBps, nowMs }: AllocationInput<K>, slots: readonly Contender<K>[]): number | undefined {
+    const cautious = slots.filter(({ isCautious, negotiable }) => isCautious === true && negotiable);
+    if (openBps === undefined || cautious.length === 0) return undefined;
+    let total = fixedBps + sum(slots, (slot) => Math.max(this.#need(slot), slot.sendingBps));
+    for (let hasRisen = true; hasRisen; ) {
+      hasRisen = false;
+      for (const slot of cautious) {
+        const top = nextTop(slot, this.#ceilings.get(slot.key)!);
+        if (top === undefined) continue;
+        const more = slot.ladder[top]! * FIT_MARGIN - this.#need(slot);
+        if (total + more > openBps) continue;
+        this.#ceilings.set(slot.key, top);
+        this.#lastRaiseMs = nowMs;
+        this.#nextRaiseMs = nowMs + STEP_MS;
+        this.#expectedBps = openBps;
+        total += more;
+        hasRisen = true;
+      }
+    }
+    const missing = sum(cautious, (slot) => {
+      const goal = highestRung(slot.ladder, slot.goal);
+      return goal === undefined ? 0 : Math.max(0, slot.ladder[goal]! * FIT_MARGIN - this.#need(slot));
+    });
+    if (missing === 0) return undefined;
+    return Math.min((total + missing) * PROBE_MARGIN, Math.max(PROBE_REACH_FURTHER * openBps, FIRST_PROBE_BPS));
+  }
+
+  /**
    * Raises the next slot in turn for which more fits, at most by one variant; otherwise returns the rate at which the
    * first one would get that. Skips a slot whose next variant does not fit, because it may never fit.
    */
   #raise(
-    { estimateBps = 0, provenBps = 0, nowMs }: AllocationInput<K>,
+    { estimateBps = 0, shownBps = estimateBps, provenBps = 0, nowMs }: AllocationInput<K>,
     slots: readonly Contender<K>[],
     sending: number,
   ): number | undefined {
     const isHeld = nowMs < this.#holdUntilMs;
     if (nowMs < this.#drainedAtMs || (isHeld && !this.#trustsProbes)) return undefined;
     const neededBps = isHeld ? CLEARLY_MORE * this.#expectedBps : 0;
-    const limitBps = provenBps >= neededBps ? estimateBps : 0;
     let asked: number | undefined;
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[(this.#nextSlot + i) % slots.length]!;
       const ceiling = this.#ceilings.get(slot.key)!;
       const top = nextTop(slot, ceiling);
       if (top === undefined) continue;
+      const knownBps = slot.isCautious === true ? shownBps : estimateBps;
+      const limitBps = provenBps >= neededBps ? knownBps : 0;
       const requiredFor = (rung: number): number => sending - slot.sendingBps + slot.ladder[rung]! * FIT_MARGIN;
       let next: number | undefined = top;
       while (next !== undefined && next > ceiling && requiredFor(next) > limitBps) {
@@ -180,8 +224,8 @@ export class BandwidthAllocation<K> {
       }
       if (next === undefined || next <= ceiling) {
         const isNext = lowestRung(slot.ladder, ceiling + 1) === top;
-        const reach = (provenBps > 0 ? PROBE_REACH_FURTHER : PROBE_REACH) * estimateBps;
-        const reachBps = Math.max(reach, estimateBps + PROBE_REACH_BPS);
+        const reach = (provenBps > 0 ? PROBE_REACH_FURTHER : PROBE_REACH) * knownBps;
+        const reachBps = Math.max(reach, knownBps + PROBE_REACH_BPS);
         const wantedBps = Math.max(requiredFor(top), neededBps) * PROBE_MARGIN;
         asked ??= isNext ? wantedBps : Math.min(wantedBps, reachBps);
         continue;

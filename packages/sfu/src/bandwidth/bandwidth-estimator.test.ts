@@ -149,6 +149,33 @@ describe('bandwidth estimation', () => {
     expect(run.estimator.estimateBps).toBeUndefined();
   });
 
+  test('knows nothing above 250 kbit/s of a link until it has delivered more', () => {
+    const run = start(new Link(50_000_000));
+    play(run, { bps: 100_000, seconds: 2 });
+    expect(run.estimator.estimateBps).toBe(1_000_000);
+    expect(run.estimator.shownBps).toBe(250_000);
+    expect(run.estimator.openBps).toBe(0);
+    probe(run, 600_000);
+    play(run, { bps: 100_000, seconds: 2 });
+    expect(run.estimator.shownBps).toBeGreaterThan(550_000);
+    expect(run.estimator.openBps).toBe(run.estimator.shownBps);
+  });
+
+  test('knows the limit of a narrow link after a probe that it does not carry, and after loss', () => {
+    const run = start(new Link(300_000));
+    play(run, { bps: 100_000, seconds: 2 });
+    probe(run, 600_000);
+    play(run, { bps: 100_000, seconds: 1 });
+    expect(run.estimator.openBps).toBeUndefined();
+    expect(run.estimator.shownBps / 285_000).toBeCloseTo(1, 1);
+
+    const short = start(new Link(300_000, { queueMs: 20 }));
+    let most = 0;
+    play(short, { bps: 800_000, seconds: 3, onTick: () => (most = Math.max(most, short.estimator.shownBps)) });
+    expect(short.estimator.openBps).toBeUndefined();
+    expect(most).toBeLessThan(330_000);
+  });
+
   test('estimates a wide link as wide, never below the sending rate', () => {
     const run = start(new Link(50_000_000));
     let lowest = Infinity;

@@ -7,10 +7,14 @@ import type { StandingDelay } from './standing-delay.js';
  * Estimate before the first feedback, bits per second. Grows to twice the delivered rate until the first congestion.
  */
 const START_BPS = 1_000_000;
+/** What a link is taken to carry until more has been shown, bits per second. */
+const MODEST_BPS = 250_000;
 const MIN_BPS = 50_000;
 const MAX_BPS = 100_000_000;
 /** Share of the delivered rate that is kept on overuse. */
 const BACK_OFF = 0.85;
+/** Times the delivered rate up to which the estimate grows by itself once there has been congestion. */
+const MOST_AHEAD = 1.5;
 /** Growth per second while the capacity is unknown. */
 const GROWTH = 1.08;
 const LOSS_HIGH = 0.1;
@@ -44,6 +48,8 @@ export class BandwidthEstimator {
   #measured = false;
   /** Until the first congestion the estimate is twice the delivered rate. */
   #slowStart = true;
+  /** True until congestion has brought the estimate near the delivered rate. */
+  #isGuess = true;
   #lastUpdateMs = -1;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
   /** Smoothed rate at which overuse started; growth is slow near it. 0 = unknown. */
@@ -53,6 +59,10 @@ export class BandwidthEstimator {
   #roundTripMs = 100;
   /** See `provenBps`. */
   #provenBps = 0;
+  /** Rate at which the latest probe arrived, even if less than the estimate; 0 after congestion. */
+  #carriedBps = 0;
+  /** True if the latest probe has neither ended nor arrived as fast as it was sent. */
+  #isProbeShort = false;
   /** Rate up to which the estimate may grow without delivery, because the client cannot be probed. */
   #reachBps = 0;
 
@@ -107,6 +117,21 @@ export class BandwidthEstimator {
     return this.#provenBps;
   }
 
+  /** What the link is known to carry, bits per second; the estimate begins as a guess. */
+  get shownBps(): number {
+    const { estimateBps = Infinity } = this;
+    const shownBps = Math.max(MODEST_BPS, this.#carriedBps, this.deliveredBps());
+    return this.#isGuess ? Math.min(estimateBps, shownBps) : estimateBps;
+  }
+
+  /**
+   * Rate of the latest probe while neither congestion nor a probe has found a limit, bits per second; 0 before the
+   * first probe. Otherwise undefined.
+   */
+  get openBps(): number | undefined {
+    return this.#slowStart && !this.#isProbeShort ? this.#carriedBps : undefined;
+  }
+
   /** True if another probe should follow soon: to confirm a surprising result, or to find what is above a good one. */
   get wantsProbe(): boolean {
     return this.#provenBps > 0 || this.#probe.wantsConfirmation;
@@ -128,6 +153,7 @@ export class BandwidthEstimator {
   startProbe(nowMs: number): boolean {
     if (!this.#probe.start(nowMs)) return false;
     this.#provenBps = 0;
+    this.#isProbeShort = true;
     return true;
   }
 
@@ -175,6 +201,7 @@ export class BandwidthEstimator {
     this.#updateDelay(delivered, nowMs);
     this.#updateLoss(delivered, nowMs);
     this.#finishProbe(nowMs);
+    if (!this.#slowStart && this.estimateBps! <= MOST_AHEAD * delivered) this.#isGuess = false;
     this.#lastUpdateMs = nowMs;
   }
 
@@ -230,6 +257,7 @@ export class BandwidthEstimator {
   #decrease(delivered: number, nowMs: number): void {
     if (nowMs - this.#lastDecreaseMs < this.#roundTripMs + 200) return;
     this.#slowStart = false;
+    this.#carriedBps = 0;
     if (delivered === 0) return;
     this.#lastDecreaseMs = nowMs;
     this.#provenBps = 0;
@@ -244,8 +272,8 @@ export class BandwidthEstimator {
       this.#delayBps = clamp(Math.max(this.#delayBps, 2 * delivered));
       return;
     }
-    // Only probing may exceed one and a half times the delivered rate.
-    const limit = Math.max(this.#delayBps, 1.5 * delivered + 10_000, this.#reachBps);
+    // Only probing may exceed this.
+    const limit = Math.max(this.#delayBps, MOST_AHEAD * delivered + 10_000, this.#reachBps);
     if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
     if (this.#capacityBps > 0 && this.#delayBps > 0.7 * this.#capacityBps && this.#delayBps < 1.3 * this.#capacityBps) {
@@ -275,6 +303,7 @@ export class BandwidthEstimator {
     if (ratio > LOSS_HIGH) {
       this.#slowStart = false;
       this.#provenBps = 0;
+      this.#carriedBps = 0;
       if (delivered > 0) this.#congestedBps = delivered;
       // Not below the delivered rate: a policer that drops the rest must not starve the client completely.
       this.#lossBps = clamp(Math.max(current * (1 - 0.5 * ratio), BACK_OFF * delivered));
@@ -288,7 +317,9 @@ export class BandwidthEstimator {
   #finishProbe(nowMs: number): void {
     const result = this.#probe.finish(nowMs);
     if (result === undefined) return;
-    const { bps, isWhole } = result;
+    const { bps, isWhole, isLimit } = result;
+    this.#isProbeShort = isLimit || !isWhole || this.overused;
+    this.#carriedBps = this.overused ? 0 : bps;
     const limitBps = isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps;
     if (this.overused || bps <= limitBps) {
       this.#probe.refuted();

@@ -16,8 +16,13 @@ function send(arrivalGapMs: number, nowMs = 1_000): void {
 
 test('reports one result per probe', () => {
   send(2);
-  expect(probe.finish(1_100)).toEqual({ bps: 4_000_000, isWhole: true });
+  expect(probe.finish(1_100)).toEqual({ bps: 4_000_000, isWhole: true, isLimit: false });
   expect(probe.finish(1_100)).toBeUndefined();
+});
+
+test('finds the limit of a link in which the packets queue', () => {
+  send(8);
+  expect(probe.finish(1_200)).toEqual({ bps: 950_000, isWhole: true, isLimit: true });
 });
 
 test('does not count a packet of an earlier probe', () => {

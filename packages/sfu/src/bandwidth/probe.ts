@@ -9,6 +9,8 @@ interface ProbeResult {
   bps: number;
   /** True if almost nothing was lost, which lifts the limit set by an earlier loss. */
   isWhole: boolean;
+  /** True if the packets arrived more slowly than they were sent, so that the link carries no more. */
+  isLimit: boolean;
 }
 
 /**
@@ -96,9 +98,10 @@ export class Probe {
     const arriveBps = ((this.#bytes - this.#firstBytes) * 8000) / arriveMs;
     // Packets that were held up together arrive faster than the link allows.
     if (arriveBps > 2 * sendBps) return undefined;
-    const bps = arriveBps < 0.9 * sendBps ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
+    const isLimit = arriveBps < 0.9 * sendBps;
+    const bps = isLimit ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
 
-    return { bps, isWhole: this.#acked >= 0.98 * this.#packets };
+    return { bps, isWhole: this.#acked >= 0.98 * this.#packets, isLimit };
   }
 
   /**

@@ -105,6 +105,15 @@ describe('a viewer of a VP9 stream with three sizes', () => {
     expect(link.shown.get(2)).toBeGreaterThan(4 * 290);
   });
 
+  test('gets the whole stream without feedback on its transport, after a while', () => {
+    publish(2);
+    const viewer = join();
+    publish(1);
+    expect(new Set(viewer.packets.map((packet) => read(packet).spatialLayer))).toEqual(new Set([0]));
+    publish(3);
+    expect(read(viewer.packets.at(-1)!).spatialLayer).toBe(2);
+  });
+
   test('gets the sizes that fit on a narrow link, and the largest again once the link is wide', () => {
     const viewer = join();
     const link = narrow(viewer, 200_000);

@@ -4,6 +4,7 @@ import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocatio
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
 import { Redundancy } from '../bandwidth/redundancy.js';
 import { RepairBudget } from '../bandwidth/repair-budget.js';
+import { startShare } from '../bandwidth/start-share.js';
 import { StandingDelay } from '../bandwidth/standing-delay.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
@@ -15,6 +16,8 @@ import { SlotNumbering } from './slot-numbering.js';
 
 const REPORT_INTERVAL_MS = 1000;
 const ALLOCATION_INTERVAL_MS = 200;
+/** A client that has sent no feedback for so long after the first negotiable media does not measure, ms. */
+const SILENT_MS = 2000;
 const ESTIMATION_INTERVAL_MS = 1000;
 const ESTIMATION_CHANGE = 0.05;
 /** Assumed until the receiver's first report. */
@@ -268,6 +271,11 @@ export class OutboundSide implements SlotReceiver {
     return this.#redundancy.distance;
   }
 
+  startBps(formerBps: number): number {
+    if (this.#estimator === undefined) return Infinity;
+    return startShare(this.#estimator.shownBps + formerBps, this.slots.values());
+  }
+
   openStream(ssrc: number): SealStream | undefined {
     return this.#options.openStream(ssrc);
   }
@@ -395,19 +403,25 @@ export class OutboundSide implements SlotReceiver {
       else fixedBps += slot.sendingBps;
     }
     const estimateBps = this.#estimator?.estimateBps;
-    if (estimateBps === undefined) return;
+    if (estimateBps === undefined) {
+      for (const { key, isCautious } of slots) {
+        if (isCautious === true && key.isNegotiable(nowMs - SILENT_MS)) key.setAllocation(Infinity, nowMs);
+      }
+      return;
+    }
     this.repairs.measured(estimateBps, sendingBps);
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
-    const { provenBps } = this.#estimator!;
-    const { grants, probeBps } = this.#allocation.update({ estimateBps, provenBps, fixedBps, slots, nowMs });
+    const { provenBps, shownBps, openBps } = this.#estimator!;
+    const link = { estimateBps, provenBps, shownBps, openBps };
+    const { grants, probeBps, isOpen = false } = this.#allocation.update({ ...link, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       for (const each of [slot, this.#successors.get(slot.params.mid)]) {
         each?.setAllocation(bps, nowMs);
       }
     }
     this.#estimator!.reachFor(probeBps === undefined || this.#probes.canProbe ? 0 : probeBps);
-    const isSoon = this.#estimator!.wantsProbe;
+    const isSoon = this.#estimator!.wantsProbe || isOpen;
     if (probeBps !== undefined && this.#probes.mayStart(nowMs, isSoon) && this.#estimator!.startProbe(nowMs)) {
       this.#probes.start(probeBps, estimateBps, nowMs);
     }
@@ -463,7 +477,9 @@ function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<Outb
   const { sendingBps } = slot;
   const common = { key: slot, target: selection.target, negotiable: slot.isNegotiable(nowMs), sendingBps };
   if (rates !== undefined && !slot.isSimulcast) {
-    return { ...common, ...rates.costs(), wanted: slot.layers.variant(rates), fewer: slot.layers.fewer(rates) };
+    const had = { wanted: slot.layers.variant(rates), fewer: slot.layers.fewer(rates) };
+    const isCautious = rates.spatial > 1;
+    return { ...common, ...rates.costs(), ...had, isBack: isCautious, isCautious };
   }
   const { bitrates, reducedBps } = slot.track!;
   return {

@@ -230,9 +230,15 @@ export class OutboundTrack implements TrackSubscriber {
     if (rates === undefined) return;
     this.layers.limitFrameRate(rates);
     if (this.isSimulcast) this.#leaveOutLayers(rates);
-    else this.layers.setAllocation(bps, rates);
+    else if (this.isNegotiable(nowMs)) this.layers.setAllocation(bps, rates);
     if (this.track?.muted === true || this.track?.blocked === true) this.layers.stopWaiting();
     else if (this.layers.wantsKeyframe(rates, nowMs)) this.track?.requestKeyframe(this.source!.variant, nowMs);
+  }
+
+  /** Chooses the layers of a stream that begins to flow. `isFirst`: nothing has been sent before. */
+  #beginLayers(rates: LayerRates, isFirst: boolean): void {
+    if (this.isSimulcast) this.#leaveOutLayers(rates);
+    else if (isFirst && rates.spatial > 1) this.layers.begin(this.receiver.startBps(this.sendingBps), rates);
   }
 
   /** Leaves out temporal layers of the flowing variant that do not fit. */
@@ -257,13 +263,14 @@ export class OutboundTrack implements TrackSubscriber {
 
   switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void {
     if (!this.selection.keyframe(stream.variant)) return;
-    if (this.#firstMediaMs < 0) this.#onBegin?.();
+    const isFirst = this.#firstMediaMs < 0;
+    if (isFirst) this.#onBegin?.();
     this.source?.removeSubscriber(this);
     this.source = stream;
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
     this.#payloads?.switchTo(stream.payload);
     this.layers.reset();
-    if (this.isSimulcast && stream.layers !== undefined) this.#leaveOutLayers(stream.layers);
+    if (stream.layers !== undefined) this.#beginLayers(stream.layers, isFirst);
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
     stream.addSubscriber(this);
@@ -435,6 +442,16 @@ export class OutboundTrack implements TrackSubscriber {
   /** Sending rate for the allocation, bits per second, smoothed. */
   get sendingBps(): number {
     return this.#rate.bps;
+  }
+
+  /** True until the first picture, if there may be one. */
+  get isWaiting(): boolean {
+    return this.#firstMediaMs < 0 && this.live && !this.selection.paused && this.params.kind === 'video';
+  }
+
+  /** Rate that is sent, or soon will be, bits per second. */
+  get expectedBps(): number {
+    return Math.max(this.sendingBps, this.isSimulcast ? 0 : (this.layerRates?.bpsOf(this.layers.wanted) ?? 0));
   }
 
   /** Measures the sending rate; called at a steady interval. */

@@ -14,6 +14,11 @@ export interface SlotReceiver {
   closeStream(stream: SealStream): void;
   /** Number of earlier packets that each packet of sound should repeat. */
   readonly redundancy: number;
+  /**
+   * Returns the bits per second with which a stream with layers begins; `Infinity` if the client does not measure.
+   * `formerBps`: rate of the one that it replaces.
+   */
+  startBps(formerBps: number): number;
   readonly repairs: RepairBudget;
   fault(error: unknown): void;
   emit(event: MediaRoomEvent): void;

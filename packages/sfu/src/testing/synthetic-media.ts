@@ -152,18 +152,26 @@ export class SyntheticSource {
   }
 
   /**
-   * Returns one picture of AV1 in the mode L2T3_KEY: `sizes` are the bytes of its spatial layers, each in one packet.
+   * Returns one picture of AV1 in the mode L2T3_KEY: `sizes` are the bytes of its spatial layers, each in packets of at
+   * most 1,000 bytes.
    */
   av1Picture({ key = false, sizes = [100, 200], temporal = 0, elapsedMs = 33 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
-    return sizes.map((size, spatial) => {
+    return sizes.flatMap((size, spatial) => {
       this.pictureId = (this.pictureId + 1) & 0xffff;
       const template = (key ? 0 : [1, 2, 3][temporal]!) + 5 * spatial;
-      const named = Buffer.from([0xc0 | template, this.pictureId >>> 8, this.pictureId]);
-      const descriptor = key && spatial === 0 ? Buffer.concat([named, DESCRIPTOR.subarray(3)]) : named;
-      const payload = Buffer.alloc(size, this.mark);
-      payload[0] = key && spatial === 0 ? 0x18 : 0x10;
-      return this.packet(payload, spatial === sizes.length - 1, { more: [[EXTENSIONS.dependencies, descriptor]] });
+      const count = Math.max(1, Math.ceil(size / 1000));
+      return Array.from({ length: count }, (_, i) => {
+        const [isFirst, isLast] = [i === 0, i === count - 1];
+        const bounds = (isFirst ? 0x80 : 0) | (isLast ? 0x40 : 0);
+        const named = Buffer.from([bounds | template, this.pictureId >>> 8, this.pictureId]);
+        const begins = key && spatial === 0 && isFirst;
+        const descriptor = begins ? Buffer.concat([named, DESCRIPTOR.subarray(3)]) : named;
+        const payload = Buffer.alloc(Math.ceil(size / count), this.mark);
+        payload[0] = (isFirst ? 0 : 0x80) | (isLast ? 0 : 0x40) | (begins ? 0x18 : 0x10);
+        const more: [number, Buffer][] = [[EXTENSIONS.dependencies, descriptor]];
+        return this.packet(payload, isLast && spatial === sizes.length - 1, { more });
+      });
     });
   }
 

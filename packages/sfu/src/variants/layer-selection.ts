@@ -1,6 +1,6 @@
 import { EntryPoint, type PayloadReader, timestampDelta } from '@bloom/rtp';
 import type { FlowingLayers, Variant } from '../media-engine.js';
-import { ALL_LAYERS, type LayerRates } from './layer-rates.js';
+import { ALL_LAYERS, type LayerRates, type LayerStep } from './layer-rates.js';
 import { FIT_MARGIN } from './variant-selection.js';
 import { VARIANTS } from './variants.js';
 
@@ -35,9 +35,21 @@ export class LayerSelection {
   /** True if a key picture has been requested for the size, and no picture has begun since. */
   #askedForSize = false;
 
+  /**
+   * Takes the allocation with which the stream begins. The first key picture comes in one burst, of which a narrow
+   * link's queue takes little, so that only the lowest size is sure to come through.
+   */
+  begin(bps: number, rates: LayerRates): void {
+    const steps = bps === Infinity ? rates.steps() : rates.steps().filter(({ spatial }) => spatial === 0);
+    this.#choose(steps, bps, rates);
+  }
+
   /** Takes an allocation, bits per second; `Infinity` if there is no limit. The lowest step needs none. */
   setAllocation(bps: number, rates: LayerRates): void {
-    const steps = rates.steps();
+    this.#choose(rates.steps(), bps, rates);
+  }
+
+  #choose(steps: readonly LayerStep[], bps: number, rates: LayerRates): void {
     const best = steps.findLast((step) => rates.bpsOf(step) * FIT_MARGIN <= bps) ?? steps[0]!;
     const isAll = best.spatial === rates.spatial - 1 && best.temporal === rates.temporal - 1;
     // A layer that the publisher adds later is welcome.

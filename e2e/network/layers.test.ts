@@ -80,6 +80,44 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
     (nightly ? 60_000 : 20_000) + 180_000,
   );
 
+  test(
+    'sees the smallest size of a stream at once when it joins, although the largest does not fit',
+    async () => {
+      const room = await stage.room();
+      const [studio, office, home] = [
+        await stage.page('client'),
+        await stage.page('client'),
+        await stage.page('client'),
+      ];
+      await sendAllSizes(studio);
+      const join = async (page: Page, name: string): Promise<Person> =>
+        Person.join(page, await stage.api.addPeer(room), { url: stage.node.host, name });
+      const ann = await join(studio, 'ann');
+      const published = { ...CASES[0], picture: { ...CASES[0].picture, noisy: true } };
+      await ann.page.evaluate((all) => window.application.publish(all.picture, all.options), published);
+      const dan = await join(office, 'dan');
+      await dan.sees(([track]) => track?.width === published.picture.width, 30_000);
+      await office.close();
+
+      network.spareThose();
+      network.impair({ down: { rateBps: 300_000, queueMs: 300 } });
+      const eve = await join(home, 'eve');
+      const joinedAt = performance.now();
+      const [first] = await eve.sees(([track]) => (track?.frames ?? 0) > 0, 30_000);
+      const firstMs = performance.now() - joinedAt;
+      expect(first?.width).toBeLessThan(published.picture.width);
+      await eve.page.evaluate(() => window.application.resetPauses());
+      await eve.page.waitForTimeout(nightly ? 60_000 : 3_000);
+      const [steady] = await eve.page.evaluate(() => window.application.tracks());
+      expect(steady?.width).toBeLessThan(published.picture.width);
+      // A busy machine delays the join itself, and the pictures.
+      if (!nightly) return;
+      promise('narrow link: first picture of scalable video', firstMs, 1_000);
+      promise('narrow link: longest pause of scalable video after the join', steady?.pauseMs ?? Infinity, 500);
+    },
+    (nightly ? 60_000 : 3_000) + 120_000,
+  );
+
   test.each(TEMPORAL_CASES)(
     'gets fewer pictures of $options.codec per second before a smaller size, and all when the link widens',
     async ({ options, all, reduced }) => {

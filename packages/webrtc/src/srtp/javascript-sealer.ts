@@ -1,4 +1,5 @@
 import type { DatagramSink } from './datagram-sink.js';
+import { writeTag } from './hmac-sha1.js';
 import { AUTH_TAG_BYTES } from './key-derivation.js';
 import { KeystreamWindow } from './keystream-window.js';
 import type { PacketSealer, SealerCounters, SealStream } from './packet-sealer.js';
@@ -86,7 +87,7 @@ export class JavascriptSealer implements PacketSealer {
     stream.keystream.seek(index, payload);
     this.#xor(payloadAt, payload, stream.keystream.words, stream.keystream.at);
     arena.writeUInt32BE(Math.floor(index / 65536), at + end);
-    stream.session.hmac.digest(arena, at, at + end + 4).copy(arena, at + end, 0, AUTH_TAG_BYTES);
+    writeTag(stream.session.hmac.digest(arena, at, at + end + 4), arena, at + end);
 
     this.#slots.send(slot, stream.sink, end + AUTH_TAG_BYTES);
     return true;

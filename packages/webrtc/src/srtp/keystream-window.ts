@@ -9,12 +9,15 @@ export class KeystreamWindow {
   at = 0;
   readonly #counter: AesCounter;
   readonly #ssrc: number;
+  readonly #batchBytes: number;
   readonly #plan = new KeystreamPlan();
   #batch: Uint32Array<ArrayBuffer> = this.words;
 
-  constructor(counter: AesCounter, ssrc: number) {
+  /** `batchBytes`: length of the keystream that is generated at once, and kept. */
+  constructor(counter: AesCounter, ssrc: number, batchBytes = BATCH_BYTES) {
     this.#counter = counter;
     this.#ssrc = ssrc;
+    this.#batchBytes = batchBytes;
   }
 
   /** Provides at least `length` bytes of keystream for this index, in `words` starting at `at`. */
@@ -28,7 +31,7 @@ export class KeystreamWindow {
         this.at = 0;
         return;
       }
-      plan.advance(index, length, BATCH_BYTES);
+      plan.advance(index, length, Math.max(this.#batchBytes, rounded));
       this.#batch = asWords(this.#counter.keystream(this.#ssrc, index, plan.packets, plan.bytesEach));
     }
     this.words = this.#batch;

@@ -296,6 +296,6 @@ function referenceSeal(session: SrtpSendSession, plain: Buffer, ssrc: number, ne
   plain.copy(out, 64);
   for (let i = headerLength; i < plain.length; i += 1) out[64 + i] = out[64 + i]! ^ keystream[i - headerLength]!;
   out.writeUInt32BE(Math.floor(index / 65_536), 64 + plain.length);
-  session.hmac.digest(out, 64, 64 + plain.length + 4).copy(out, 64 + plain.length, 0, 10);
+  out.write(session.hmac.digest(out, 64, 64 + plain.length + 4), 64 + plain.length, 10, 'latin1');
   return out.subarray(64);
 }

@@ -25,22 +25,26 @@ const RTCP_HEADER = 8;
 const MAX_STREAMS = 2048;
 /** Number of streams whose keystream is kept, 10 KiB each: the newest ones, because older ones have mostly ended. */
 const MAX_KEYSTREAMS = 512;
+/** Keystream for the next 16 or so of a client's short reports. */
+const RTCP_BATCH_BYTES = 1024;
 
 class ReceiveStream {
   readonly #counter: AesCounter;
   readonly #ssrc: number;
+  readonly #batchBytes: number | undefined;
   readonly window = new ReplayWindow();
   keystream: KeystreamWindow;
 
-  constructor(counter: AesCounter, ssrc: number) {
+  constructor(counter: AesCounter, ssrc: number, batchBytes?: number) {
     this.#counter = counter;
     this.#ssrc = ssrc;
-    this.keystream = new KeystreamWindow(counter, ssrc);
+    this.#batchBytes = batchBytes;
+    this.keystream = new KeystreamWindow(counter, ssrc, batchBytes);
   }
 
   /** Frees the keystream's memory. It is recreated if the stream continues. */
   dropKeystream(): void {
-    this.keystream = new KeystreamWindow(this.#counter, this.#ssrc);
+    this.keystream = new KeystreamWindow(this.#counter, this.#ssrc, this.#batchBytes);
   }
 }
 
@@ -58,7 +62,8 @@ export class SrtpReceiveSession {
   readonly #streams = new Map<number, ReceiveStream>();
   /** Iterates over the streams in order of appearance, starting with the first that still holds its keystream. */
   readonly #withKeystream = this.#streams.values();
-  readonly #rtcpStreams = new Map<number, ReplayWindow>();
+  readonly #rtcpStreams = new Map<number, ReceiveStream>();
+  readonly #rtcpWithKeystream = this.#rtcpStreams.values();
   readonly #maxStreams: number;
 
   constructor(keys: SrtpMasterKeys, options: SrtpReceiveOptions = {}) {
@@ -126,27 +131,27 @@ export class SrtpReceiveSession {
     const ssrc = packet.readUInt32BE(start + 4);
     const trailer = packet.readUInt32BE(clearEnd);
     const index = trailer & 0x7fffffff;
-    let window = this.#rtcpStreams.get(ssrc);
-    if (window !== undefined && !window.isFresh(index)) return OpenFailure.REPLAYED;
+    let source = this.#rtcpStreams.get(ssrc);
+    if (source !== undefined && !source.window.isFresh(index)) return OpenFailure.REPLAYED;
 
     packet.copy(scratch, SCRATCH_AT, start, tagAt);
     if (!tagMatches(this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + tagAt - start), packet, tagAt)) {
       return OpenFailure.UNAUTHENTICATED;
     }
-    if (window === undefined) {
+    if (source === undefined) {
       if (this.#rtcpStreams.size >= this.#maxStreams) return OpenFailure.TOO_MANY_STREAMS;
-      window = new ReplayWindow();
-      this.#rtcpStreams.set(ssrc, window);
+      source = new ReceiveStream(this.#rtcpCounter, ssrc, RTCP_BATCH_BYTES);
+      this.#rtcpStreams.set(ssrc, source);
+      if (this.#rtcpStreams.size > MAX_KEYSTREAMS) this.#rtcpWithKeystream.next().value?.dropKeystream();
     }
-    window.accept(index);
+    source.window.accept(index);
 
     // Without the E flag the packet is authenticated but was sent in the clear.
     const payloadLength = length - RTCP_HEADER;
     if (trailer >= 0x80000000 && payloadLength > 0) {
-      const keystream = this.#rtcpCounter.keystream(ssrc, index, 1, (payloadLength + 15) & ~15);
-      for (let i = 0; i < payloadLength; i += 1) {
-        packet[start + RTCP_HEADER + i] = packet[start + RTCP_HEADER + i]! ^ keystream[i]!;
-      }
+      source.keystream.seek(index, payloadLength);
+      xorScratch(SCRATCH_AT + RTCP_HEADER, payloadLength, source.keystream.words, source.keystream.at);
+      scratch.copy(packet, start + RTCP_HEADER, SCRATCH_AT + RTCP_HEADER, SCRATCH_AT + length);
     }
     return clearEnd;
   }

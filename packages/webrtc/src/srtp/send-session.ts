@@ -1,7 +1,7 @@
 import { rtpHeaderLength } from '@bloom/rtp';
 import { AesCounter } from './aes-counter.js';
 import { WebrtcError } from '../errors.js';
-import { HmacSha1 } from './hmac-sha1.js';
+import { HmacSha1, writeTag } from './hmac-sha1.js';
 import { AUTH_TAG_BYTES, deriveSessionKeys, type SrtpMasterKeys } from './key-derivation.js';
 import { asWords, KeystreamWindow } from './keystream-window.js';
 import { guessIndex } from './replay-window.js';
@@ -65,7 +65,7 @@ export class SrtpSendSession {
       xorScratch(SCRATCH_AT + headerLength, length - headerLength, stream.keystream.words, stream.keystream.at);
     }
     scratch.writeUInt32BE(Math.floor(index / 65536), SCRATCH_AT + length);
-    this.hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4).copy(buffer, end, 0, AUTH_TAG_BYTES);
+    writeTag(this.hmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4), buffer, end);
     scratch.copy(buffer, start + headerLength, SCRATCH_AT + headerLength, SCRATCH_AT + length);
     return end + AUTH_TAG_BYTES;
   }
@@ -94,7 +94,7 @@ export class SrtpSendSession {
     }
     scratch.writeUInt32BE((0x80000000 | this.#rtcpIndex) >>> 0, SCRATCH_AT + length);
     scratch.copy(buffer, start, SCRATCH_AT, SCRATCH_AT + length + 4);
-    this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4).copy(buffer, end + 4, 0, AUTH_TAG_BYTES);
+    writeTag(this.#rtcpHmac.digest(scratch, SCRATCH_AT, SCRATCH_AT + length + 4), buffer, end + 4);
     return end + SRTCP_OVERHEAD;
   }
 }

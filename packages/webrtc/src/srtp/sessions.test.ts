@@ -201,6 +201,37 @@ describe('SRTCP', () => {
     }
   });
 
+  test('opens reports of all lengths from several sources, whatever order they arrive in', () => {
+    const sender = new SrtpSendSession(KEYS);
+    const reports = Array.from({ length: 400 }, (_, i) => {
+      const plain = randomBytes(8 + ((i * 52) % 1200));
+      plain[0] = 0x80;
+      plain.writeUInt32BE(i % 3, 4);
+      return { plain, datagram: sealRtcp(sender, plain) };
+    });
+    // Each group of 30 arrives in reverse.
+    const arrived = Array.from({ length: 14 }, (_, i) => reports.slice(i * 30, i * 30 + 30).toReversed()).flat();
+    const receiver = new SrtpReceiveSession(KEYS);
+    for (const { plain, datagram } of arrived) {
+      const { length } = datagram;
+      const trailer = Buffer.from(datagram.subarray(plain.length));
+      expect(receiver.openRtcp(datagram)).toBe(plain.length);
+      expect(datagram).toEqual(Buffer.concat([plain, trailer], length));
+    }
+  });
+
+  test('still opens reports of a source after a thousand others', () => {
+    const sender = new SrtpSendSession(KEYS);
+    const receiver = new SrtpReceiveSession(KEYS);
+    for (const ssrc of [...Array(1000).keys(), ...Array(1000).keys()]) {
+      const plain = Buffer.from(compound);
+      plain.writeUInt32BE(ssrc, 4);
+      const datagram = sealRtcp(sender, plain);
+      expect(receiver.openRtcp(datagram)).toBe(plain.length);
+      expect(datagram.subarray(0, plain.length)).toEqual(plain);
+    }
+  });
+
   test('refuses SRTCP from more sources than the limit', () => {
     const receiver = new SrtpReceiveSession(KEYS, { maxStreams: 2 });
     const outcomes = [1, 2, 3].map((ssrc) => {

@@ -27,7 +27,7 @@ test('finds a room that was recreated on the same node, once its announcement ha
 test('logs the calls that an older owner does not know once per room, however often clients repeat them', async () => {
   const lines: string[] = [];
   const log = createLogger({ level: 'warning', structured: true, sink: (line: string) => void lines.push(line) });
-  cluster = new TestCluster(['a', 'b'], log);
+  cluster = new TestCluster(['a', 'b'], { log });
   const [a, b] = [cluster.node('a'), cluster.node('b')];
   a.host.forwardedTracks = 1;
   for (const roomId of ['kitchen', 'yard']) await b.rooms.createRoom({ ...defaultRoomConfig, roomId });

@@ -1,7 +1,7 @@
 /** Several nodes in one process, joined by a network that tests can cut, freeze and delay. */
 import { openActorSystem, type ActorSystem } from '@bloom/actors';
 import { type Log, silentLog } from '@bloom/log';
-import { systemClock } from '@bloom/time';
+import { type Clock, systemClock } from '@bloom/time';
 import { RoomRegistry } from '../cluster/room-registry.js';
 import type { ClusterPort } from '../cluster/cluster-port.js';
 import type { RoomConflict } from '../cluster/directory.js';
@@ -59,9 +59,12 @@ export class TestCluster {
   readonly #steps = new Map<string, () => unknown>();
 
   readonly #log: Log;
+  readonly #clock: Clock;
 
-  constructor(names: readonly string[], log: Log = silentLog) {
+  /** `clock` is for the time limits of the nodes and of their calls. */
+  constructor(names: readonly string[], { log = silentLog, clock = systemClock }: { log?: Log; clock?: Clock } = {}) {
     this.#log = log;
+    this.#clock = clock;
     for (const name of names) this.nodes.push(this.#start(name));
     for (const [i, a] of names.entries()) for (const b of names.slice(i + 1)) this.link(a, b);
   }
@@ -138,7 +141,7 @@ export class TestCluster {
   }
 
   #start(name: string): ClusterNode {
-    const system = openActorSystem({ log: silentLog });
+    const system = openActorSystem({ log: silentLog, clock: this.#clock });
     const media = new TestMedia();
     const conflicts: RoomConflict[] = [];
     const news: string[] = [];
@@ -147,7 +150,13 @@ export class TestCluster {
       this.#lastTime = Math.max(this.#lastTime + 0.001, Date.now());
       return this.#lastTime;
     };
-    const clock = { ...systemClock, wall };
+    const given = this.#clock;
+    const clock: Clock = {
+      now: () => given.now(),
+      wall,
+      setTimeout: (run, ms) => given.setTimeout(run, ms),
+      clearTimeout: (timer) => given.clearTimeout(timer),
+    };
     const options = { log: this.#log, secretKeyBase: SECRET, clock };
     const host = new LoadedHost({
       ...options,
@@ -197,11 +206,11 @@ export class TestCluster {
   #call([from, to]: readonly [string, string], timeoutMs: number, run: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (!this.#isLinked(from, to)) return reject(new Error(`no connection to ${to}`));
-      const timer = setTimeout(() => reject(new Error(`${to} did not answer`)), timeoutMs);
+      const timer = this.#clock.setTimeout(() => reject(new Error(`${to} did not answer`)), timeoutMs);
       this.#deliver(from, to, () => {
         run()
           .then((reply) => resolve(travelled(reply, to)), reject)
-          .finally(() => clearTimeout(timer));
+          .finally(() => this.#clock.clearTimeout(timer));
       });
       return undefined;
     });

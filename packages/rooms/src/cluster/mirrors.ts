@@ -41,8 +41,8 @@ export interface Mirror extends Omit<MirrorUpdate, 'node'> {
   /** When this state arrived, by `clock.now`. */
   at: number;
   readonly side: StandbySide;
-  /** The owner's process has ended. */
-  isOrphan: boolean;
+  /** When this node heard of the end of the owner's process, by the awake clock. */
+  orphanedAt: number | undefined;
   /** How often it could not be opened, and when to try again, by `clock.now`. */
   failures: number;
   retryAt: number;
@@ -99,7 +99,7 @@ export class Mirrors {
         chars: own,
         at: nowMs,
         side: newStandbySide(),
-        isOrphan: false,
+        orphanedAt: undefined,
         failures: 0,
         retryAt: nowMs,
       });

@@ -148,6 +148,7 @@ export class Standby {
     const before = this.#creations.get(node);
     if (creation !== undefined) this.#creations.set(node, creation);
     if (before !== undefined && creation !== undefined && before !== creation) this.#processEnded(node, before, true);
+    if (creation !== undefined) this.#takeovers.alive(node, creation);
     this.#witness?.linked(node, this.#awake.now());
     this.#standbys?.memberUp(node);
   }

@@ -65,6 +65,7 @@ function start({
     clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
 
   return {
+    clock,
     takeovers,
     witness,
     directory,
@@ -179,6 +180,70 @@ test('takes a room over with proof and the votes of over half of the other membe
 
 test('does not count the vote of a process that its owner did not know', async () => {
   expect(await asked('x 2')).toEqual([]);
+});
+
+/** A room whose takeover lacks the vote of `x` for ever: that one has started again together with the owner. */
+function startDoomed(): ReturnType<typeof start> {
+  const node = start({ voters: ['x'], answer: { granted: true, process: 'x 2', denied: [] } });
+  node.takeovers.keep({ ...UPDATE, members: [...MEMBERS, { node: 'x', process: 'x 1' }] }, ROOM);
+  node.takeovers.gone('owner', 1);
+
+  return node;
+}
+
+const HALL = { ...ROOM, snapshot: { ...ROOM.snapshot, config: { ...CONFIG, roomId: 'hall' } } };
+const NEXT = {
+  ...UPDATE,
+  process: 'owner 2',
+  members: [
+    { node: 'owner', process: 'owner 2' },
+    { node: 'self', process: 'self 1' },
+    { node: 'x', process: 'x 2' },
+  ],
+};
+
+test('takes the rooms of a later process over although votes for those of an earlier one are missing', async () => {
+  const { takeovers, owned, advance } = startDoomed();
+  await advance(1_000);
+  takeovers.keep(NEXT, HALL);
+  takeovers.gone('owner', 2);
+  await advance(1_000);
+  expect(owned.map(({ roomId }) => roomId)).toEqual(['hall']);
+});
+
+test('takes the rooms of a silent process over although votes for those of an earlier one are missing', async () => {
+  const { takeovers, owned, advance } = startDoomed();
+  await advance(1_000);
+  takeovers.keep(NEXT, HALL);
+  await advance(10_000);
+  expect(owned.map(({ roomId }) => roomId)).toEqual(['hall']);
+});
+
+test('forgets rooms of an ended process after a while, however long the next one of its name is heard', async () => {
+  const { takeovers, witness, campaigns, advance } = startDoomed();
+  for (let minute = 0; minute < 11; minute += 1) {
+    witness.linked('owner', minute * 60_000);
+    await advance(60_000);
+  }
+  expect(takeovers.has('kitchen')).toBe(false);
+  const before = campaigns();
+  await advance(60_000);
+  expect(campaigns()).toBe(before);
+});
+
+test('counts no proof any more once the process that it spoke of is linked again', async () => {
+  const { takeovers, owned, witness, clock, advance } = start({
+    voters: ['x'],
+    answer: { granted: true, process: 'x 1', denied: [] },
+  });
+  takeovers.keep(UPDATE, ROOM);
+  takeovers.gone('owner', 1);
+  // The answer of the other member is still under way.
+  takeovers.alive('owner', 1);
+  witness.linked('owner', clock.now());
+  await advance(1_000);
+  expect(owned).toEqual([]);
+  expect(takeovers.has('kitchen')).toBe(true);
 });
 
 test('denies former standbys that the owner has revoked, or that are earlier than this node as a standby', () => {

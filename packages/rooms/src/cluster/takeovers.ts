@@ -115,8 +115,16 @@ export class Takeovers {
     if (mirrors.length === 0) return;
     this.#ended.set(node, creation);
     this.#losses.delete(node);
-    for (const mirror of mirrors) mirror.isOrphan = true;
+    const now = this.#options.awake.now();
+    for (const mirror of mirrors) mirror.orphanedAt ??= now;
     void this.#ask(node);
+  }
+
+  /** Must be called when a process is linked, with its creation: a port mapper may have said that it has ended. */
+  alive(node: string, creation: number): void {
+    if (this.#ended.get(node) !== creation) return;
+    this.#ended.delete(node);
+    for (const mirror of this.#mirrors.of(node)) mirror.orphanedAt = undefined;
   }
 
   /** Answers a standby that asks for votes. */
@@ -183,10 +191,13 @@ export class Takeovers {
     const now = awake.now();
     for (const owner of this.#mirrors.owners) {
       const linked = port.members().includes(owner);
-      if (now - witness.heardAt(owner) > KEPT_MS) {
-        for (const { roomId } of this.#mirrors.of(owner)) this.#drop(owner, roomId);
-      } else if (witness.isSilent(owner, { now, linked }) || this.#mirrors.of(owner).some(({ isOrphan }) => isOrphan))
-        void this.#ask(owner);
+      const isForgotten = now - witness.heardAt(owner) > KEPT_MS;
+      // The next process of the owner may be heard for ever, while the votes for the rooms of this one are missing.
+      for (const { roomId, orphanedAt = now } of this.#mirrors.of(owner))
+        if (isForgotten || now - orphanedAt > KEPT_MS) this.#drop(owner, roomId);
+      const mirrors = this.#mirrors.of(owner);
+      const isDue = witness.isSilent(owner, { now, linked }) || mirrors.some(isOrphan);
+      if (mirrors.length > 0 && isDue) void this.#ask(owner);
       else this.#losses.delete(owner);
     }
     this.#settleTaken();
@@ -219,18 +230,31 @@ export class Takeovers {
     if (this.#asking.has(owner) || this.#isClosed) return;
     this.#asking.add(owner);
     try {
-      const now = this.#options.clock.now();
-      if ((this.#losses.get(owner)?.until ?? 0) > now) return;
-      const all = this.#mirrors
-        .of(owner)
-        .filter((mirror) => mirror.side.state === 'holding' && mirror.retryAt <= now && !this.#dropIfHere(mirror));
-      const orphans = all.filter(({ isOrphan }) => isOrphan);
-      const some = orphans.length > 0 ? orphans : all;
-      const mirrors = some.filter(({ process }) => process === some[0]?.process).slice(0, MAX_CANDIDACIES);
-      if (mirrors.length > 0) await this.#campaign(owner, mirrors, orphans.length > 0);
+      if ((this.#losses.get(owner)?.until ?? 0) > this.#options.clock.now()) return;
+      // Those of the latest process first: for an earlier one, enough votes may be missing for ever.
+      const processes = new Set(this.#mirrors.of(owner).map(({ process }) => process));
+      for (const process of [...processes].toReversed()) {
+        const all = this.#contested(owner, process);
+        const orphans = all.filter(isOrphan);
+        const mirrors = (orphans.length > 0 ? orphans : all).slice(0, MAX_CANDIDACIES);
+        if (mirrors.length > 0) await this.#campaign(owner, mirrors, orphans.length > 0);
+      }
     } finally {
       this.#asking.delete(owner);
     }
+  }
+
+  /** Returns the rooms of that process of an owner that votes may be asked for now. */
+  #contested(owner: string, process: string): Mirror[] {
+    const { clock, awake, port } = this.#options;
+    const linked = port.members().includes(owner);
+    const isSilent = this.#options.witness().isSilent(owner, { now: awake.now(), linked });
+
+    return this.#mirrors
+      .of(owner)
+      .filter((mirror) => mirror.process === process && (isSilent || isOrphan(mirror)))
+      .filter(({ side, retryAt }) => side.state === 'holding' && retryAt <= clock.now())
+      .filter((mirror) => !this.#dropIfHere(mirror));
   }
 
   /** Lets campaigns that win nothing become rare: in a small part of a cluster they go on for minutes. */
@@ -285,7 +309,8 @@ export class Takeovers {
       }),
     );
     const linked = port.members().includes(owner);
-    const isHeard = !hasProof && !witness.isSilent(owner, { now: awake.now(), linked });
+    const isSilent = witness.isSilent(owner, { now: awake.now(), linked });
+    const isHeard = hasProof ? this.#ended.get(owner) !== creation : !isSilent;
     const won: Mirror[] = [];
     for (const mirror of mirrors) {
       const { side, roomId } = mirror;
@@ -355,6 +380,10 @@ export class Takeovers {
       return held;
     }
   }
+}
+
+function isOrphan({ orphanedAt }: Mirror): boolean {
+  return orphanedAt !== undefined;
 }
 
 /** Returns the state after some time without changes. */

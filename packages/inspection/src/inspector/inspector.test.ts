@@ -56,6 +56,22 @@ test('does not say that something is unknown because the link to its node was lo
   await system.close();
 });
 
+test('does not say that a node is unknown whose link was lost while the owner of a room was looked for', async () => {
+  const system = openActorSystem({ log: silentLog });
+  const inspector = new Inspector({
+    environment: { ...environment(system, systemClock), knowsRoom: () => false, ownerOf: async () => 'b@h' },
+    mode: 'full',
+    answers: {},
+    producers: {},
+  });
+  const request = { kind: 'room-move', room: 'kitchen' };
+  expect(await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request })).toMatchObject({
+    ok: false,
+    error: { code: 'TIMEOUT' },
+  });
+  await system.close();
+});
+
 test('opens at most 32 streams, however many are requested at once', async () => {
   const system = openActorSystem({ log: silentLog });
   const sink = system.spawn({ kind: 'sink', init: () => null, handlers: { items: () => true, ended: () => {} } });

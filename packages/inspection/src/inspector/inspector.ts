@@ -283,10 +283,14 @@ export class Inspector {
   }
 
   async #owner(room: string): Promise<string | undefined> {
-    const { knowsRoom, ownerOf } = this.#options.environment;
+    const { knowsRoom, members, ownerOf } = this.#options.environment;
     const owner = knowsRoom(room) ? this.#self : await ownerOf(room);
+    if (owner === this.#self || owner === undefined) return undefined;
+    // Other members may have taken long to answer, and the owner may be lost since.
+    if (!members().includes(owner))
+      throw new InspectionError('TIMEOUT', `${owner}, which has room ${room}, is not linked to ${this.#self} now`);
 
-    return owner === this.#self ? undefined : owner;
+    return owner;
   }
 
   async #pass(node: string, asking: Envelope): Promise<Reply> {

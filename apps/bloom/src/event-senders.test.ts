@@ -1,6 +1,6 @@
 // Which members may speak for which rooms.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { ActorError } from '@bloom/actors';
+import { ActorError, type ActorErrorCode } from '@bloom/actors';
 import { createLogger } from '@bloom/log';
 import { NotificationBus } from '@bloom/notifications';
 import { ManualClock, until } from '@bloom/time/testing';
@@ -12,6 +12,8 @@ let heard: string[];
 let lines: string[];
 /** Rooms that b has announced. */
 let announced: string[];
+/** Rooms that another member has. */
+let elsewhere: string[];
 /** What b answers when it is asked for a room. */
 let answers: Promise<object | null>[];
 let members: string[];
@@ -19,14 +21,18 @@ let senders: EventSenders;
 
 beforeEach(() => {
   clock = new ManualClock();
-  [heard, lines, announced, answers, members] = [[], [], [], [], ['b']];
+  [heard, lines, announced, elsewhere, answers, members] = [[], [], [], [], [], ['b']];
   const log = createLogger({ sink: (line) => lines.push(line) });
   const bus = new NotificationBus(log);
   bus.subscribe((envelope) => {
     if (envelope.kind !== 'metrics') heard.push(`${envelope.notification.type} ${envelope.notification.roomId}`);
   });
   const rooms = {
-    directory: { knewLately: (_node: string, roomId: string) => announced.includes(roomId), find: () => undefined },
+    directory: {
+      knewLately: (_node: string, roomId: string) => announced.includes(roomId),
+      had: (_node: string, roomId: string) => announced.push(roomId),
+      find: (roomId: string) => (elsewhere.includes(roomId) ? { node: 'c' } : undefined),
+    },
     lookUp: () => answers.shift() ?? Promise.reject(new Error('nobody asks')),
   };
   const isMember = (node: string): boolean => members.includes(node);
@@ -34,7 +40,8 @@ beforeEach(() => {
 });
 afterEach(() => senders.close());
 
-const unanswered = (): Promise<null> => Promise.reject(new ActorError('TIMEOUT', 'b does not answer'));
+const unanswered = (code: ActorErrorCode = 'TIMEOUT'): Promise<null> =>
+  Promise.reject(new ActorError(code, 'b does not answer'));
 const take = (type: 'roomCreated' | 'roomDeleted' | 'hlsUploaded', roomId: string): void =>
   senders.take('b', { type, roomId });
 
@@ -75,8 +82,43 @@ test('publishes nothing about a room that the member does not have, and logs tha
   expect(lines[0]).toContain('cluster.event_refused');
 });
 
-test('asks again until the member answers', async () => {
-  answers.push(unanswered(), Promise.resolve({}));
+test('publishes all events of a room that began and ended while the link took no announcements', async () => {
+  answers.push(Promise.resolve(null));
+  take('roomCreated', 'kitchen');
+  take('roomDeleted', 'kitchen');
+  await senders.settled('b');
+  expect(heard).toEqual(['roomCreated kitchen', 'roomDeleted kitchen']);
+});
+
+test('does not believe the start of a room that another member has', async () => {
+  elsewhere.push('kitchen');
+  answers.push(Promise.resolve(null), Promise.resolve(null));
+  take('roomCreated', 'kitchen');
+  take('roomDeleted', 'kitchen');
+  await senders.settled('b');
+  expect(heard).toEqual([]);
+});
+
+test('keeps at most 10,000 events of a member that does not answer, and few messages of data channels', async () => {
+  answers.push(unanswered());
+  take('roomDeleted', 'kitchen');
+  announced.push('hall');
+  const message = { type: 'dataMessage', roomId: 'hall', peerId: 'ann', label: 'chat', to: [], data: 'hi' } as const;
+  for (let i = 0; i < 6_000; i += 1) senders.take('b', { ...message, to: [] });
+  for (let i = 0; i < 6_000; i += 1) take('roomCreated', 'hall');
+  await until(() => clock.pending > 0);
+  members = [];
+  clock.advance(1_000);
+  await senders.settled('b');
+  // The event that the member is asked about does not wait.
+  expect(heard.filter((line) => line === 'roomCreated hall')).toHaveLength(5_000);
+  expect(lines.filter((line) => line.includes('cluster.events_missed'))).toHaveLength(1);
+  expect(lines.join()).toContain('events=2000');
+});
+
+const TRANSIENT = ['TIMEOUT', 'LINK_FULL', 'TOO_MANY_CALLS', 'NO_CONNECTION'] as const;
+test.each(TRANSIENT)('asks again until the member answers, after %s', async (code) => {
+  answers.push(unanswered(code), Promise.resolve({}));
   take('roomDeleted', 'kitchen');
   await until(() => clock.pending > 0);
   expect(heard).toEqual([]);

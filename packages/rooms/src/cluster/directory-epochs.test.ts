@@ -89,6 +89,22 @@ test('remembers the latest 10,000 rooms that members no longer have', () => {
   expect(['r0', 'r1', 'r10000'].map((roomId) => directory.knewLately('b', roomId))).toEqual([false, true, true]);
 });
 
+test('spends none of these memories on rooms that a member announces again', () => {
+  const directory = start();
+  directory.add('c', roomAt('c'));
+  directory.remove('c', 'r');
+  const rooms = Array.from({ length: 10_001 }, (_, i) => ({ ...roomAt('b'), roomId: `r${i}` }));
+  directory.replace('b', rooms);
+  directory.replace('b', rooms);
+  expect(directory.knewLately('c', 'r')).toBe(true);
+});
+
+test('remembers a room that a member had without having announced it', () => {
+  const directory = start();
+  directory.had('b', 'r');
+  expect([directory.knewLately('b', 'r'), directory.knows('b', 'r')]).toEqual([true, false]);
+});
+
 test('reports no conflict for a room that has moved, but one for another room of its id', () => {
   const directory = start();
   directory.add('b', roomAt('b'));

@@ -114,8 +114,13 @@ export class Directory {
    * Replaces a member's rooms with the snapshot sent when its link came up. Returns the conflicts that this reveals.
    */
   replace(node: string, rooms: readonly OwnedRoom[]): RoomConflict[] {
-    this.#forgetConflicts(node, new Set(rooms.map(({ roomId }) => roomId)));
-    this.#remember(node, this.#nodes.get(node)?.rooms.keys() ?? []);
+    const kept = new Set(rooms.map(({ roomId }) => roomId));
+    this.#forgetConflicts(node, kept);
+    const former = this.#nodes.get(node)?.rooms.keys() ?? [];
+    this.#remember(
+      node,
+      [...former].filter((roomId) => !kept.has(roomId)),
+    );
     this.#nodes.set(node, { rooms: new Map(), reachable: true, lostAt: 0 });
     return rooms.map((room) => this.add(node, room)).filter((conflict) => conflict !== undefined);
   }
@@ -176,6 +181,11 @@ export class Directory {
   /** Returns whether that node announces the room, or did within the last minute. */
   knewLately(node: string, roomId: string): boolean {
     return this.knows(node, roomId) || (this.#former.get(formerKey(node, roomId)) ?? 0) > this.#clock.now();
+  }
+
+  /** Records that a member had a room which it has never announced here. */
+  had(node: string, roomId: string): void {
+    this.#remember(node, [roomId]);
   }
 
   /** Returns what that node has announced of a room. */

@@ -157,7 +157,13 @@ describe('HTTP and TURN on one port', () => {
 
   test("keeps a connection's protocol, whatever follows", async () => {
     await start();
-    expect(await answerTo('GET /d HTTP/1.1\r\nHost: x\r\n\r\n', ALLOCATE)).toMatch(/hello \/d[^]*400 Bad Request/);
+    const http = await client();
+    http.write('GET /d HTTP/1.1\r\nHost: x\r\n\r\n');
+    // Node answers the next request with 400 only if this one has ended.
+    let first = '';
+    while (!first.includes('hello /d')) first += String(((await once(http, 'data')) as [Buffer])[0]);
+    http.write(ALLOCATE);
+    expect(String(((await once(http, 'data')) as [Buffer])[0])).toContain('400 Bad Request');
     expect(relayed).toEqual([]);
     const turn = await turnClient();
     turn.write('GET / HTTP/1.1\r\n\r\n');

@@ -4,13 +4,16 @@ import { createLogger, silentLog } from '@bloom/log';
 import { Processes } from '@bloom/processes';
 import type { Component, ComponentHost } from '@bloom/rooms';
 import { systemClock } from '@bloom/time';
-import { until } from '@bloom/time/testing';
+import { until as untilWithin } from '@bloom/time/testing';
 import { TestRoom } from '../testing/room.js';
 import { TestProvider } from '../testing/sip-provider.js';
 import { SipService } from './sip-service.js';
 
 // Real processes and sockets, on a machine that is busy with other tests.
 jest.setTimeout(30_000);
+
+/** A phone's process alone may take 10 s to start there. */
+const until = (condition: () => boolean): Promise<number> => untilWithin(condition, 25_000);
 
 type Resumed = NonNullable<ComponentHost['resumed']>;
 

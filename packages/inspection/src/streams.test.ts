@@ -52,6 +52,8 @@ describe('streams', () => {
     const items: ItemOf<K>[] = [];
     const stream = await asking.client.stream(kind, fields, {
       ...(node === undefined ? {} : { node }),
+      // A profile stops the process of the tests until V8 has named all of its functions.
+      timeoutMs: 20_000,
       onItem: (item) => void items.push(item),
     });
 

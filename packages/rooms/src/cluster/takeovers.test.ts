@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
-import { defaultRoomConfig } from '../room-service.js';
+import { defaultRoomConfig, RoomError } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Directory, type OwnedRoom } from './directory.js';
@@ -112,6 +112,17 @@ test('tries a room that it cannot open again ever more rarely, and logs each cau
   await advance(59_000);
   expect(attempts()).toBe(6);
   expect(lines).toEqual(['room.take_over_failed']);
+});
+
+test('logs no failure for a room whose id another room is being opened under here, and forgets it then', async () => {
+  const { takeovers, lines, state, advance } = start({ fails: () => new RoomError('ROOM_EXISTS', 'it exists') });
+  takeovers.keep(UPDATE, ROOM);
+  takeovers.gone('owner', 1);
+  await advance(500);
+  state.here = 5;
+  await advance(1_000);
+  expect(takeovers.has('kitchen')).toBe(false);
+  expect(lines).toEqual(['room.not_taken_over']);
 });
 
 test('takes a room over once it can be opened', async () => {

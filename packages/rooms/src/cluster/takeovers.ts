@@ -2,6 +2,7 @@ import type { Log } from '@bloom/log';
 import { LogThrottle, Timer, type Clock } from '@bloom/time';
 import type { RoomHost } from '../room-host.js';
 import type { HeldRoom } from '../room-host-options.js';
+import { RoomError } from '../room-service.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';
@@ -361,7 +362,9 @@ export class Takeovers {
       side.on('failed');
       mirror.failures += 1;
       mirror.retryAt = clock.now() + Math.min(RETRY_MS * 2 ** (mirror.failures - 1), MAX_RETRY_MS);
-      if (this.#failures.allows(`${owner} ${roomId} ${String(error)}`))
+      // Another room of this id is being opened here: the next attempt finds it, and forgets this one.
+      const isTaken = error instanceof RoomError && error.code === 'ROOM_EXISTS';
+      if (!isTaken && this.#failures.allows(`${owner} ${roomId} ${String(error)}`))
         log.error('room.take_over_failed', { roomId, node: owner, error });
       await held?.drop().catch(() => {});
     }

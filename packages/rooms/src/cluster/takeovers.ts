@@ -131,18 +131,15 @@ export class Takeovers {
   /** Answers a standby that asks for votes. */
   vote(campaign: Campaign): Vote {
     const { node: standby, process, owner, ownerProcess, creation, took } = campaign;
-    const { port, awake, creationOf } = this.#options;
+    const { port, creationOf } = this.#options;
     const witness = this.#options.witness();
-    const linked = port.members().includes(owner);
     // This may be the owner's next process.
     if (owner === port.self) {
       if (creation === null || ownerProcess === witness.process) return { granted: false };
       return this.#grant(campaign);
     }
     const isAlive =
-      creation === null
-        ? !witness.isSilent(owner, { now: awake.now(), linked })
-        : linked && creationOf(owner) === creation;
+      creation === null ? !this.#isSilent(owner) : port.members().includes(owner) && creationOf(owner) === creation;
     if (isAlive) {
       if (!took) witness.unvote(owner, standby, process);
       return { granted: false };
@@ -187,17 +184,16 @@ export class Takeovers {
   }
 
   #lookAround(): void {
-    const { awake, port } = this.#options;
+    const { awake } = this.#options;
     const witness = this.#options.witness();
     const now = awake.now();
     for (const owner of this.#mirrors.owners) {
-      const linked = port.members().includes(owner);
       const isForgotten = now - witness.heardAt(owner) > KEPT_MS;
       // The next process of the owner may be heard for ever, while the votes for the rooms of this one are missing.
       for (const { roomId, orphanedAt = now } of this.#mirrors.of(owner))
         if (isForgotten || now - orphanedAt > KEPT_MS) this.#drop(owner, roomId);
       const mirrors = this.#mirrors.of(owner);
-      const isDue = witness.isSilent(owner, { now, linked }) || mirrors.some(isOrphan);
+      const isDue = this.#isSilent(owner) || mirrors.some(isOrphan);
       if (mirrors.length > 0 && isDue) void this.#ask(owner);
       else this.#losses.delete(owner);
     }
@@ -245,11 +241,16 @@ export class Takeovers {
     }
   }
 
+  #isSilent(owner: string): boolean {
+    const { port, awake, witness } = this.#options;
+
+    return witness().isSilent(owner, { now: awake.now(), linked: port.members().includes(owner) });
+  }
+
   /** Returns the rooms of that process of an owner that votes may be asked for now. */
   #contested(owner: string, process: string): Mirror[] {
-    const { clock, awake, port } = this.#options;
-    const linked = port.members().includes(owner);
-    const isSilent = this.#options.witness().isSilent(owner, { now: awake.now(), linked });
+    const { clock } = this.#options;
+    const isSilent = this.#isSilent(owner);
 
     return this.#mirrors
       .of(owner)
@@ -281,7 +282,7 @@ export class Takeovers {
   }
 
   async #campaign(owner: string, mirrors: readonly Mirror[], hasProof: boolean): Promise<void> {
-    const { port, awake, clock } = this.#options;
+    const { port, clock } = this.#options;
     const witness = this.#options.witness();
     const since = clock.now();
     for (const { side } of mirrors) side.on('silent');
@@ -309,9 +310,7 @@ export class Takeovers {
         if (vote !== undefined) votes.set(node, vote);
       }),
     );
-    const linked = port.members().includes(owner);
-    const isSilent = witness.isSilent(owner, { now: awake.now(), linked });
-    const isHeard = hasProof ? this.#ended.get(owner) !== creation : !isSilent;
+    const isHeard = hasProof ? this.#ended.get(owner) !== creation : !this.#isSilent(owner);
     const won: Mirror[] = [];
     for (const mirror of mirrors) {
       const { side, roomId } = mirror;

@@ -36,39 +36,38 @@ test('gives up an answer by the clock of its node', async () => {
   await system.close();
 });
 
+/** Asks a node to move a room of another, b@h, and expects an answer that denies neither of them. */
+async function expectNothingUnknown(system: ActorSystem, members: readonly string[]): Promise<void> {
+  const inspector = new Inspector({
+    environment: {
+      ...environment(system, systemClock),
+      members: () => [...members],
+      knowsRoom: () => false,
+      ownerOf: async () => 'b@h',
+    },
+    mode: 'full',
+    answers: {},
+    producers: {},
+  });
+  const request = { kind: 'room-move', room: 'kitchen' };
+  expect(await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request })).toMatchObject({
+    ok: false,
+    error: { code: 'TIMEOUT' },
+  });
+}
+
 test('does not say that something is unknown because the link to its node was lost', async () => {
   const system = openActorSystem({ log: silentLog });
   const lost = Object.assign(Object.create(system) as ActorSystem, {
     call: () => Promise.reject(new ActorError('NO_CONNECTION', 'the link is lost')),
   });
-  const members = () => ['b@h'];
-  const inspector = new Inspector({
-    environment: { ...environment(lost, systemClock), members, knowsRoom: () => false, ownerOf: async () => 'b@h' },
-    mode: 'full',
-    answers: {},
-    producers: {},
-  });
-  const request = { kind: 'room-move', room: 'kitchen' };
-  expect(await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request })).toMatchObject({
-    ok: false,
-    error: { code: 'TIMEOUT' },
-  });
+  await expectNothingUnknown(lost, ['b@h']);
   await system.close();
 });
 
 test('does not say that a node is unknown whose link was lost while the owner of a room was looked for', async () => {
   const system = openActorSystem({ log: silentLog });
-  const inspector = new Inspector({
-    environment: { ...environment(system, systemClock), knowsRoom: () => false, ownerOf: async () => 'b@h' },
-    mode: 'full',
-    answers: {},
-    producers: {},
-  });
-  const request = { kind: 'room-move', room: 'kitchen' };
-  expect(await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request })).toMatchObject({
-    ok: false,
-    error: { code: 'TIMEOUT' },
-  });
+  await expectNothingUnknown(system, []);
   await system.close();
 });
 

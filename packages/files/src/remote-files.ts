@@ -13,7 +13,6 @@ import {
   type RawAddress,
   type RecordingStart,
 } from './file-messages.js';
-
 import type { TakenFiles } from './stores.js';
 import type { RawList, RawMix, RawMixOrder, RawPlace, RawQuery } from './raw-recordings.js';
 

@@ -19,7 +19,7 @@ export const MAX_UNSERVED_PER_NETWORK = 1_024;
  * Age at which such a connection may be closed for a newer one: clients send the request with the handshake or one
  * round trip later.
  */
-const UNSERVED_GRACE_MS = 1_000;
+export const UNSERVED_GRACE_MS = 1_000;
 /** Limits on idle connections that have shown no token: the oldest are closed for newer ones. */
 const MAX_IDLE_STRANGERS = 2_048;
 export const MAX_IDLE_STRANGERS_PER_NETWORK = 1_024;
@@ -39,7 +39,7 @@ export const MAX_PIPELINED = 32;
 export interface ConnectionsOptions {
   /** Connections of all kinds. */
   limit?: number | undefined;
-  clock?: Clock;
+  clock?: Clock | undefined;
   trusted?: TrustedProxies | undefined;
 }
 

@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import type { OriginRule } from '@bloom/config';
 import { createLogger, silentLog } from '@bloom/log';
-import { MAX_PIPELINED, MAX_UNSERVED_PER_NETWORK } from './connections.js';
+import { ManualClock } from '@bloom/time/testing';
+import { MAX_PIPELINED, MAX_UNSERVED_PER_NETWORK, UNSERVED_GRACE_MS } from './connections.js';
 import { HttpListenError, type HttpListener, type HttpListenerOptions, openHttpListener } from './listener.js';
 import { CERT, KEY } from './testing/certificate.js';
 
@@ -297,20 +298,30 @@ describe('connections without a request', () => {
     return sockets;
   };
 
+  /** Resolves with the first of the connections that the server closes. */
+  const firstClosed = (sockets: readonly Socket[]): Promise<Socket> =>
+    Promise.race(sockets.map((socket) => once(socket, 'close').then(() => socket)));
+
   test('limits connections without a request per network, and does not count served ones', async () => {
-    await start();
+    const clock = new ManualClock();
+    await start({ clock });
     const served = tcpConnect(listener?.port ?? 0, '127.0.0.1');
     served.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(served, 'data');
-    const silent = await open(MAX_UNSERVED_PER_NETWORK);
-    const oldest = once(silent[0]!, 'close');
-    silent.push(...(await open(1)));
-    await oldest;
+    // The server has counted all the others when it refuses one.
+    const sockets = await open(MAX_UNSERVED_PER_NETWORK + 1);
+    const refused = await firstClosed(sockets);
+    const silent = sockets.filter((socket) => socket !== refused);
+
+    clock.advance(UNSERVED_GRACE_MS);
+    const replaced = firstClosed(silent);
+    const [newcomer] = await open(1);
+    await replaced;
+    expect(newcomer?.readyState).toBe('open');
     served.write('GET /b HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(String((await once(served, 'data'))[0])).toContain('hello /b');
-
     expect(await exchange('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain('200');
-    for (const socket of [...silent, served]) socket.destroy();
+    for (const socket of [...silent, newcomer, served]) socket?.destroy();
   });
 });
 

@@ -7,7 +7,7 @@ import { Server as TlsServer } from 'node:tls';
 import { originAllowed, type OriginRule } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import { acceptProxied, networkOf, TrustedProxies, type Upgrade } from '@bloom/net';
-import { LogThrottle } from '@bloom/time';
+import { type Clock, LogThrottle } from '@bloom/time';
 import type { HttpApi } from './app.js';
 import { Connections } from './connections.js';
 import { foreignCaller } from './public-token.js';
@@ -64,6 +64,8 @@ export interface HttpListenerOptions {
   relay?: RelayHandler;
   /** Connections of all kinds. */
   maxConnections?: number;
+  /** Tells the age of connections. Default: the system's clock. */
+  clock?: Clock;
   /** Time after which a connection with a request is closed if no bytes move on it. */
   stalledMs?: number;
   /** Time for a client of a shared port to send the first bytes after the TLS handshake. */
@@ -105,6 +107,7 @@ export async function openHttpListener(options: HttpListenerOptions): Promise<Ht
   server.timeout = options.stalledMs ?? STALLED_MS;
   const connections = new Connections(server, options.log, {
     limit: options.maxConnections,
+    clock: options.clock,
     trusted: options.trusted,
   });
   acceptConnections(server, connections, options);

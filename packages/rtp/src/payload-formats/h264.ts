@@ -3,6 +3,7 @@ import { readU16 } from '../bytes.js';
 import { type OrderedPacket, PART_BYTES } from '../reorder-buffer.js';
 import type { RtpView } from '../rtp-view.js';
 import { splitAnnexB, toAnnexB } from './annex-b.js';
+import { shortenFiller } from './fillers.js';
 import {
   type AnnouncedParts,
   type AssembledFrame,
@@ -51,9 +52,6 @@ const Content = {
   filler: 8,
 } as const;
 
-/** A filler unit without bytes to fill: its header, and the bit that ends a unit. */
-const SHORT_FILLER = [NalType.filler, 0x80] as const;
-
 /**
  * Pictures to which no other refers (`nal_ref_idc` 0, ITU-T H.264 section 7.4.1) are the upper one of two temporal
  * layers: Chromium's highest layer in the modes L1T2 and L1T3. A receiver may begin with any of them. Larger sizes
@@ -82,7 +80,7 @@ class H264Reader implements PayloadReader {
     this.hasPicture = content !== Content.companion && content !== Content.filler;
     if (content === Content.filler) {
       this.temporalLayer = this.#isUpper && view.timestamp === this.#timestamp ? 1 : 0;
-      shortenFiller(view);
+      this.#shorten(view);
       return true;
     }
     // The end of a picture is never left out alone.
@@ -92,6 +90,12 @@ class H264Reader implements PayloadReader {
     this.#timestamp = view.timestamp;
     this.#isUpper = isUpper;
     return true;
+  }
+
+  #shorten(view: RtpView): void {
+    const { buffer, payloadStart } = view;
+    const isFragment = (buffer[payloadStart]! & 0x1f) === NalType.fuA;
+    if (shortenFiller(view, 1, isFragment)) buffer[payloadStart] = NalType.filler;
   }
 
   write(): number {
@@ -124,22 +128,6 @@ function findKeyframeUnit(view: RtpView): number {
     at += 2 + size;
   }
   return -1;
-}
-
-/**
- * Replaces a filler, or a fragment of one, by a filler of two bytes. The packet stays: its number must not be missing,
- * and its marker ends the picture. Other bytes, such as those of an encrypted unit, stay as well.
- */
-function shortenFiller(view: RtpView): void {
-  const { buffer, payloadStart, payloadEnd } = view;
-  const isFragment = (buffer[payloadStart]! & 0x1f) === NalType.fuA;
-  let end = payloadEnd;
-  while (buffer[end - 1] === 0) end -= 1;
-  if (buffer[end - 1] === SHORT_FILLER[1]) end -= 1;
-  for (let at = payloadStart + (isFragment ? 2 : 1); at < end; at += 1) if (buffer[at] !== 0xff) return;
-  if (view.payloadLength <= SHORT_FILLER.length) return;
-  buffer.set(SHORT_FILLER, payloadStart);
-  view.payloadEnd = payloadStart + SHORT_FILLER.length;
 }
 
 /** Returns a bit set of the `Content` that the packet has; 0 if it is malformed or cut off. */

@@ -61,6 +61,46 @@ test.each([
   expect(read(payload)?.hasPicture).toBe(expected);
 });
 
+/** Returns a payload as it is forwarded; its packet ends a picture. */
+function forwarded(payload: string): string {
+  const view = new RtpView();
+  const packet = Buffer.from(`80e000010000000000000001${payload.replaceAll(' ', '')}`, 'hex');
+  expect(view.parse(packet)).toBe(true);
+  expect(H265.createReader().read(view)).toBe(true);
+  expect(view.marker).toBe(true);
+  return packet.subarray(view.payloadStart, view.payloadEnd).toString('hex');
+}
+
+test.each([
+  ['4c02 ffffffff 80', '4c0280'],
+  ['4c01 ff ff', '4c0180'],
+  ['4c01 ffff 8000', '4c0180'],
+  ['6202 a6 ffffff', '4c0280'],
+  ['6201 26 ffffff', '4c0180'],
+  ['6201 66 ffff 80', '4c0180'],
+  ['4c01 80', '4c0180'],
+])('shortens the filler %s, which keeps a bitrate constant, to %s', (payload, short) => {
+  expect(forwarded(payload)).toBe(short);
+  expect(read(payload)).toMatchObject({
+    temporalLayer: short === '4c0280' ? 1 : 0,
+    hasPicture: false,
+    entryPoint: EntryPoint.no,
+  });
+});
+
+test.each([
+  '4c01 ff12ff 80',
+  '6201 a6 00ff',
+  '6201 a6',
+  '4c01 80ff',
+  '6001 0004 4c01ff80',
+  '0201 ffff80',
+  '4601 50',
+  '4e01 ffff80',
+])('leaves %s as it is, because it has other bytes or is no filler', (payload) => {
+  expect(forwarded(payload)).toBe(payload.replaceAll(' ', ''));
+});
+
 test('accepts publishers of the Main profile whose units arrive in decoding order', () => {
   expect(H265.obstacle('level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST')).toBeUndefined();
   expect(H265.obstacle('')).toBeUndefined();

@@ -1,6 +1,7 @@
 /** H.265 in RTP, RFC 7798 without decoding order numbers. */
 import { readU16 } from '../bytes.js';
 import type { RtpView } from '../rtp-view.js';
+import { shortenFiller } from './fillers.js';
 import { FORWARDED_ONLY } from './forwarded-only.js';
 import { EntryPoint, formatParameters, type PayloadFormat, type PayloadReader } from './payload-format.js';
 
@@ -13,6 +14,7 @@ const UnitType = {
   lastIrap: 21,
   vps: 32,
   delimiter: 35,
+  filler: 38,
   /** Supplemental information before the picture that it describes. */
   prefixSei: 39,
   aggregation: 48,
@@ -24,7 +26,10 @@ const HEADER = 2;
 
 const unitType = (header: number): number => (header >>> 1) & 0x3f;
 
-/** A receiver begins with the video parameter set, which precedes all other units of a key picture. */
+/**
+ * A receiver begins with the video parameter set, which precedes all other units of a key picture. Fillers are
+ * shortened: encoders with a constant bitrate send mostly fillers.
+ */
 class H265Reader implements PayloadReader {
   readonly spatialLayer = 0;
   readonly endsLayer = false;
@@ -46,6 +51,7 @@ class H265Reader implements PayloadReader {
     this.entryPoint =
       shown === Shows.start ? EntryPoint.yes : shown === Shows.irap ? EntryPoint.ifFirst : EntryPoint.no;
     this.switchesTo = shown === Shows.access ? this.temporalLayer : -1;
+    if (shown === Shows.nothing) shortenIfFiller(view);
     return true;
   }
 
@@ -56,7 +62,7 @@ class H265Reader implements PayloadReader {
 
 /** What a packet shows, in rising order of importance. */
 const Shows = {
-  /** Only units that stand before a picture, and that receivers can do without. */
+  /** Only fillers, and units that stand before a picture and that receivers can do without. */
   nothing: 0,
   picture: 1,
   /** A receiver may begin with the picture's layer. */
@@ -91,7 +97,18 @@ function shownByUnit(type: number): number {
   if (type === UnitType.vps) return Shows.start;
   if (type >= UnitType.firstIrap && type <= UnitType.lastIrap) return Shows.irap;
   if (type >= UnitType.firstAccess && type <= UnitType.lastAccess) return Shows.access;
-  return type === UnitType.delimiter || type === UnitType.prefixSei ? Shows.nothing : Shows.picture;
+  const showsNothing = type === UnitType.delimiter || type === UnitType.filler || type === UnitType.prefixSei;
+  return showsNothing ? Shows.nothing : Shows.picture;
+}
+
+/** A filler has the temporal layer of its picture (ITU-T H.265 section 7.4.2.2), and is left out with it. */
+function shortenIfFiller(view: RtpView): void {
+  const { buffer, payloadStart } = view;
+  const type = unitType(buffer[payloadStart]!);
+  const isFragment = type === UnitType.fragment;
+  if ((isFragment ? buffer[payloadStart + HEADER]! & 0x3f : type) !== UnitType.filler) return;
+  if (!shortenFiller(view, HEADER, isFragment)) return;
+  buffer[payloadStart] = (buffer[payloadStart]! & 0x81) | (UnitType.filler << 1);
 }
 
 /**

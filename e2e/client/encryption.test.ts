@@ -64,6 +64,17 @@ browserSuite('A call encrypted end to end in Chromium', {}, (stage) => {
     expect(await bob.page.evaluate(() => window.application.codecs())).toEqual([mimeType]);
   });
 
+  test('sends VP8 once where AV1 is asked for with VP8 as the second encoding', async () => {
+    const room = await stage.room();
+    const [ann, bob] = [await joinWith(WORDS, stage, room), await joinWith(WORDS, stage, room)];
+    await ann.page.evaluate(() => window.application.publish({ colour: 'red' }, { codecs: ['av1', 'vp8'] }));
+    await bob.sees(playing('red'));
+    expect(await bob.page.evaluate(() => window.application.codecs())).toEqual(['video/VP8']);
+    const [first, second] = await ann.page.evaluate(() => window.application.sent());
+    expect(first).toBeGreaterThan(0);
+    expect(second).toBe(0);
+  });
+
   test('is the same in browsers that have only createEncodedStreams', async () => {
     const room = await stage.room();
     const page = await stage.page('client');

@@ -103,6 +103,50 @@ describe('a cluster of three nodes with standbys', () => {
     expect(published.slice(before)).toEqual([]);
   });
 
+  describe('whose clients come back before the standby has the room', () => {
+    let outcomes: string[];
+    let standby: string;
+    let tokens: string[];
+
+    beforeEach(async () => {
+      outcomes = [];
+      standby = await open(node('n1'), 'kitchen');
+      const add = () => on(node('n1'), () => node('n1').rooms.addPeer('kitchen', {}));
+      tokens = [(await add()).token, (await add()).token];
+      await cluster.world.run(500);
+    });
+
+    function enter(host: string): void {
+      cluster.world.schedule(node(host).machine, 0, () => {
+        const attaching = node(host).rooms.attachPeer(tokens.pop() as string, silentSocket());
+        const settled = attaching.then((attached) => (typeof attached === 'string' ? attached : 'attached'), String);
+        void settled.then((outcome) => outcomes.push(outcome));
+      });
+    }
+
+    test('lets them wait at any node, from the first moment on', async () => {
+      cluster.kill(node('n1'), true);
+      for (const host of ['n2', 'n3']) enter(host);
+      await untilOn(standby, 'kitchen', 1_000);
+      await cluster.world.run(100);
+      expect(outcomes).toEqual(['attached', 'attached']);
+    });
+
+    test('lets them wait while the standby lacks votes', async () => {
+      const third = node(standby === 'n2' ? 'n3' : 'n2');
+      cluster.world.freeze(third.machine);
+      cluster.kill(node('n1'), true);
+      await cluster.world.run(300);
+      enter(standby);
+      await cluster.world.run(2_500);
+      expect(outcomes).toEqual([]);
+      cluster.world.thaw(third.machine);
+      await untilOn(standby, 'kitchen', 1_500);
+      await cluster.world.run(500);
+      expect(outcomes).toEqual(['attached']);
+    });
+  });
+
   test('keeps a room whose machine has lost its power, within 10 s', async () => {
     const standby = await open(node('n1'), 'kitchen');
     cluster.kill(node('n1'), false);

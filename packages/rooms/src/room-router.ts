@@ -206,9 +206,9 @@ export class RoomRouter implements RoomService {
     { roomId, peerId }: PeerAddress,
     how: { socket: PeerSocket; client: 'sdk' | 'livekit'; resumes?: true },
   ): Promise<AttachedPeer | AttachRefusal> {
-    const { system, host, log } = this.#options;
+    const { system, host, registry, log } = this.#options;
     const requestId = newRequestId();
-    const attached = await this.#reach<AttachedPeer | AttachRefusal>(roomId, async (room) => {
+    const attach = async (room: FoundRoom): Promise<AttachedPeer | AttachRefusal> => {
       log.debug('peer.attaching', { room: room.ref.path, peerId, requestId });
       const answer = await attachSocket({
         system,
@@ -225,7 +225,15 @@ export class RoomRouter implements RoomService {
         ...(room.node === undefined ? { sockets: host.sockets } : {}),
       });
       return answer === 'room not found' ? unwrap(refusals.roomNotFound(roomId)) : answer;
-    }).catch(refusalOf);
+    };
+    const attached = await this.#reach(roomId, attach)
+      .catch(async (error: unknown) => {
+        // Rooms with LiveKit clients have no standby.
+        const waits = how.client === 'sdk' && isUnreachable(error);
+        if (!waits || (await registry?.standby.comesBack(roomId)) !== true) throw error;
+        return this.#reach(roomId, attach);
+      })
+      .catch(refusalOf);
     if (typeof attached === 'string') this.#refused(attached, { roomId, peerId });
 
     return attached;
@@ -340,6 +348,12 @@ export class RoomRouter implements RoomService {
 
 function isRoomNotFound(error: unknown): boolean {
   return error instanceof RoomError && error.code === 'ROOM_NOT_FOUND';
+}
+
+function isUnreachable(error: unknown): boolean {
+  if (error instanceof ActorError) return error.code === 'NO_CONNECTION';
+
+  return error instanceof RoomError && error.code === 'OWNER_UNREACHABLE';
 }
 
 /** SDKs treat 'room not found' as final, so every other failure rejects and lets them retry. */

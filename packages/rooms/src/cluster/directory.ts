@@ -18,6 +18,9 @@ export interface RoomPlace {
   createdAt?: number;
 }
 
+/** Where a room lives, as far as this node knows. `lostAt`: when the link to its node was lost, by `clock.now`. */
+type KnownPlace = RoomPlace & { reachable: boolean; lostAt: number };
+
 export interface RoomConflict {
   roomId: string;
   /** The node that keeps the id. */
@@ -149,17 +152,18 @@ export class Directory {
    * room, then the lower name; this node prefers its own room until it has given it to a reachable owner. `except` is a
    * node that does not have it.
    */
-  find(roomId: string, except?: string): (RoomPlace & { reachable: boolean }) | undefined {
+  find(roomId: string, except?: string): KnownPlace | undefined {
     this.#forgetExpired();
     const own = this.#self === except ? undefined : this.#nodes.get(this.#self)?.rooms.get(roomId);
     if (own !== undefined && !this.#isSuperseded(this.#self, roomId))
-      return { node: this.#self, ref: own.ref, createdAt: own.createdAt, reachable: true };
+      return { node: this.#self, ref: own.ref, createdAt: own.createdAt, reachable: true, lostAt: 0 };
 
     const owner = this.#ownersOf(roomId).find((node) => node !== except);
     const known = owner === undefined ? undefined : this.#nodes.get(owner);
     const room = known?.rooms.get(roomId);
     if (owner === undefined || known === undefined || room === undefined) return undefined;
-    return { node: owner, ref: room.ref, createdAt: room.createdAt, reachable: known.reachable };
+    const { reachable, lostAt } = known;
+    return { node: owner, ref: room.ref, createdAt: room.createdAt, reachable, lostAt };
   }
 
   /** True if the room's last known node is gone, so that it may run where it has not been announced from yet. */

@@ -5,6 +5,7 @@ import type { RoomHost } from '../room-host.js';
 import type { Carry } from '../room/room-messages.js';
 import type { ClusterPort } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';
+import { ExpectedRooms } from './expected-rooms.js';
 import { Lease } from './lease.js';
 import type { MirrorAnswer, MirroredRoom, MirrorUpdate } from './mirrors.js';
 import type { Placement } from './placement.js';
@@ -47,6 +48,7 @@ export class Standby {
   readonly #options: StandbyOptions;
   readonly #awake: Clock;
   readonly #lease: Lease;
+  readonly #expected: ExpectedRooms;
   readonly #takeovers: Takeovers;
   /** Undefined if the rooms of this node have no standbys. */
   readonly #standbys: Standbys | undefined;
@@ -62,6 +64,7 @@ export class Standby {
     this.#awake = new AwakeClock(clock);
     this.#lease = new Lease(port.self);
     this.#process = options.newId();
+    this.#expected = new ExpectedRooms(options.directory, clock);
     this.#takeovers = new Takeovers({
       ...options,
       witness: () => this.#judge(),
@@ -125,7 +128,13 @@ export class Standby {
     return answers.includes(true);
   }
 
+  /** Resolves with true once a room whose owner has just been lost goes on elsewhere, with false if it will not. */
+  async comesBack(roomId: string): Promise<boolean> {
+    return this.#standbys !== undefined && this.#expected.isBack(roomId);
+  }
+
   owned(room: OwnedRoom): void {
+    this.#expected.announced(room.roomId);
     this.#tellRelayed(room);
     this.#standbys?.owned(room);
   }
@@ -170,6 +179,8 @@ export class Standby {
    * has taken it over.
    */
   meets(room: OwnedRoom): void {
+    // Those who wait go on once it counts.
+    this.#expected.announced(room.roomId);
     this.#tellRelayed(room);
     const { host, directory, withdraw, log, port } = this.#options;
     const ward = this.#standbys?.ward(room.roomId);

@@ -18,7 +18,7 @@ import { PictureFaults } from './picture-faults.js';
 import { TrackSilence } from './track-silence.js';
 
 /** How long to wait for a target variant after the first media, ms. */
-const SETTLE_MS = 500;
+const SETTLE_MS = 200;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
 

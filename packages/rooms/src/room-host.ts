@@ -219,6 +219,12 @@ export class RoomHost {
     };
   }
 
+  /** Tells the people of a room where it goes on if this node is lost. */
+  nameStandby(roomId: string, address: string): void {
+    const ref = this.#entries.get(roomId)?.ref;
+    if (ref !== undefined) this.#system.cast(ref, { type: 'standby', url: websocketUrl(address) });
+  }
+
   /** Returns the actor that passes messages on to a room that has moved away. */
   relayRef(roomId: string): RoomRef | undefined {
     return this.#relays.get(roomId);
@@ -416,7 +422,7 @@ export class RoomHost {
       relaySecret: `relay ${secretKeyBase}`,
       admit: (peerId, ttl) => ({
         token: issuePeerToken({ roomId, peerId, ttl }, this.#clock.wall(), { secretKeyBase }),
-        websocketUrl: `${this.address}/socket/peer/websocket`,
+        websocketUrl: websocketUrl(this.address),
       }),
       createdAt: () => entry.createdAt,
       isEnding: () => this.#endsSoon,
@@ -479,6 +485,11 @@ export class RoomHost {
     entry.decide?.();
     if (this.#entries.get(roomId) === entry) this.#entries.delete(roomId);
   }
+}
+
+/** Returns where clients connect to the node with this address, without scheme. */
+function websocketUrl(address: string): string {
+  return `${address}/socket/peer/websocket`;
 }
 
 /** Returns true for messages that a client may send at any rate: they must not displace the room's other messages. */

@@ -29,8 +29,11 @@ export interface MirrorUpdate {
   members: readonly Voter[];
 }
 
-/** `kept` false: the room is being taken over. Refused: the node has forgotten the room. */
-export type MirrorAnswer = { kept: boolean } | { refused: string };
+/**
+ * `kept` false: the room is being taken over. Refused: the node has forgotten the room. `address`: where clients reach
+ * the node; earlier releases omit it.
+ */
+export type MirrorAnswer = { kept: boolean; address?: string } | { refused: string };
 
 export interface Mirror extends Omit<MirrorUpdate, 'node'> {
   readonly owner: string;

@@ -32,6 +32,8 @@ export type OwnRooms = Pick<
   | 'snapshot'
   | 'fence'
   | 'relayed'
+  | 'address'
+  | 'nameStandby'
 >;
 
 export interface NodeActorOptions {

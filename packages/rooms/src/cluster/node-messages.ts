@@ -105,6 +105,8 @@ const snapshotText: Shape<RoomSnapshot> = (value, reading) =>
  */
 const MAX_MEMBERS = 2_048;
 const MAX_CANDIDACIES = 10_000;
+/** Longest address of a node for clients. */
+const MAX_ADDRESS = 2_048;
 const node = text(255);
 const process = text(100);
 const mirrorText: Shape<MirroredRoom> = (value, reading) => {
@@ -152,7 +154,7 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
       members: list(object({ node, process }), MAX_MEMBERS),
       room: mirrorText,
     },
-    either(object({ kept: flag }), object({ refused: text() })),
+    either(object({ kept: flag, address: optional(text(MAX_ADDRESS)) }), object({ refused: text() })),
   ),
   forgetRoom: takes({ node: sender, to: process, roomId: id, epoch: count }, flag),
   vote: takes(

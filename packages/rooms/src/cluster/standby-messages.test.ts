@@ -70,6 +70,25 @@ describe('the state of a room', () => {
   });
 });
 
+describe("a standby's answer to it", () => {
+  const read = (answer: object): unknown => {
+    const shape = NODE_SHAPES.mirrorRoom;
+    if (shape === LOCAL) throw new Error('no member sends it');
+
+    return shape.answer(answer, new Reading('b@host', () => undefined));
+  };
+
+  test('names the address of the standby, which earlier releases omit', () => {
+    const answer = { kept: true, address: 'b.example:5002' };
+    expect(read({ ...answer })).toEqual(answer);
+    expect(read({ kept: true })).toEqual({ kept: true });
+  });
+
+  test.each([7, null, 'x'.repeat(2_049)])('is refused with the address %.20p', (address) => {
+    expect(read({ kept: true, address })).toBe(FAILED);
+  });
+});
+
 describe('a request for votes', () => {
   test('is accepted from the standby', () => {
     expect(faultOf('vote', { ...VOTE, rooms: [CANDIDACY] })).toBe('none');

@@ -21,7 +21,17 @@ export interface StandbyOptions {
   port: ClusterPort;
   host: Pick<
     RoomHost,
-    'snapshot' | 'fence' | 'holdRoom' | 'draining' | 'giveRoom' | 'roomRef' | 'relayRef' | 'createdAt' | 'relayed'
+    | 'snapshot'
+    | 'fence'
+    | 'holdRoom'
+    | 'draining'
+    | 'giveRoom'
+    | 'roomRef'
+    | 'relayRef'
+    | 'createdAt'
+    | 'relayed'
+    | 'address'
+    | 'nameStandby'
   >;
   placement: Pick<Placement, 'rankStandbys'>;
   directory: Directory;
@@ -99,7 +109,8 @@ export class Standby {
     if (this.#standbys === undefined) return { refused: `JF_STANDBY is not set on ${self}` };
     if (to !== this.#process) return { refused: `${self} has started again` };
 
-    return this.#takeovers.keep(update, room);
+    const answer = this.#takeovers.keep(update, room);
+    return 'kept' in answer ? { ...answer, address: this.#options.host.address } : answer;
   }
 
   /** The next process of a standby does not know whether the room was taken over. */

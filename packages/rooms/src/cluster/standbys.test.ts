@@ -23,6 +23,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const sent: string[] = [];
   const lines: [string, LogFields | undefined][] = [];
   const announced: OwnedRoom[] = [];
+  const named: string[] = [];
   let snapshot: typeof SNAPSHOT | string = SNAPSHOT;
   const ids = new Set<string>();
   const refusing = new Set<string>();
@@ -33,7 +34,8 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     if (type === 'pulse') return { process: `${node} 1`, votes: [], noted: true };
     sent.push(`${type} ${node}`);
 
-    if (type === 'mirrorRoom') return refusing.has(node) ? { refused: 'no memory left' } : { kept: true };
+    if (type === 'mirrorRoom')
+      return refusing.has(node) ? { refused: 'no memory left' } : { kept: true, address: `${node.slice(2)}.example` };
 
     return true;
   };
@@ -50,7 +52,11 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
   const standbys = new Standbys({
     port,
     process: 'a@one 1',
-    host: { snapshot: () => snapshot, fence: new Fence(silentLog) },
+    host: {
+      snapshot: () => snapshot,
+      fence: new Fence(silentLog),
+      nameStandby: (roomId, address) => void named.push(`${roomId} ${address}`),
+    },
     placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
     lease: new Lease(port.self),
     hasOther: (node, { roomId }) => ids.has(`${node} ${roomId}`),
@@ -68,6 +74,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     sent,
     lines,
     announced,
+    named,
     standby: () => standbys.standbys.get('kitchen'),
     holds: (state: typeof snapshot) => (snapshot = state),
     refusing,
@@ -114,6 +121,21 @@ test('changes within 50 ms are sent together, and an unchanged state is not sent
   standbys.changed('kitchen');
   await advance(100);
   expect(sent).toEqual(['mirrorRoom b@two']);
+});
+
+test('the people of a room are told of each new standby once, when that has the state of the room', async () => {
+  const { standbys, members, named, holds, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
+  await advance(3_000);
+  expect(named).toEqual(['kitchen two.example']);
+  holds({ ...SNAPSHOT, peerlessMs: 5 as never });
+  standbys.changed('kitchen');
+  await advance(1_000);
+  expect(named).toHaveLength(1);
+  members.delete('b@two');
+  standbys.memberDown('b@two');
+  standbys.memberGone('b@two');
+  await advance(10_000);
+  expect(named).toEqual(['kitchen two.example', 'kitchen three.example']);
 });
 
 test('another member becomes the standby under a higher epoch when one refuses', async () => {

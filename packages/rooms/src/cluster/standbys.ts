@@ -39,7 +39,7 @@ export interface StandbysOptions {
   port: ClusterPort;
   /** Identifies this process. */
   process: string;
-  host: Pick<RoomHost, 'snapshot' | 'fence'>;
+  host: Pick<RoomHost, 'snapshot' | 'fence' | 'nameStandby'>;
   placement: Pick<Placement, 'rankStandbys'>;
   lease: Lease;
   /** Returns whether a member announces another room with the id of this one, which it cannot open. */
@@ -385,7 +385,7 @@ export class Standbys implements RoomWatcher {
   }
 
   async #send(ward: Ward): Promise<void> {
-    const { port, process, clock, log } = this.#options;
+    const { port, process, host, clock, log } = this.#options;
     const { standby } = ward;
     if (standby === undefined || ward.isBusy) return;
     const text = this.#textOf(ward);
@@ -412,7 +412,10 @@ export class Standbys implements RoomWatcher {
       log.info('room.standby_refused', { roomId, node: standby, reason: answer.refused.slice(0, 200) });
     } else {
       ward.confirmed(epoch, members);
-      if (ward.text === undefined) log.debug('room.standby', { roomId, node: standby });
+      if (ward.text === undefined) {
+        log.debug('room.standby', { roomId, node: standby });
+        if (answer.address !== undefined) host.nameStandby(roomId, answer.address);
+      }
       ward.text = text;
     }
     if (ward.isDirty || ward.isOver) this.#soon();

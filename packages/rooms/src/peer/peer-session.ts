@@ -121,6 +121,8 @@ export type SessionInput =
   | { type: 'roomMessage'; message: RoomMessage }
   /** The room runs at another node, and the media here flows on until the client has a connection there. */
   | { type: 'roomMoved' }
+  /** Where the room goes on if its node is lost: a websocket address without scheme. */
+  | { type: 'standby'; url: string }
   /** Every such client has its connection there. */
   | { type: 'othersMoved' }
   /** The node of the client's socket has ended: nothing reaches the client until it resumes through another. */

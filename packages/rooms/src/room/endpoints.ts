@@ -39,6 +39,7 @@ export class Endpoints {
   /** Ids of the tracks that currently carry speech, newest last. */
   readonly #speaking = new Set<string>();
   readonly #newcomers = new Newcomers();
+  #standby: SessionInput | undefined;
   readonly #world: RoomWorld;
   readonly #onChange: () => void;
 
@@ -102,8 +103,15 @@ export class Endpoints {
     if (peer?.joined === true) this.#world.sendToPeer(peer.ref, input);
   }
 
+  /** Tells everybody where the room goes on if its node is lost, those who join later too. */
+  nameStandby(standby: SessionInput & { type: 'standby' }): void {
+    this.#standby = standby;
+    this.sendToOthers(undefined, standby);
+  }
+
   /** Tells the others of a peer that has joined, and has been shown all who joined before; soon in a large room. */
   introduce(peer: PeerRecord): void {
+    if (this.#standby !== undefined) this.#world.sendToPeer(peer.ref, this.#standby);
     this.#newcomers.add(peer.id, peer.hidden ? undefined : peerEndpoint(peer));
     if (this.#newcomers.isEmpty) return;
     const waitMs = this.#newcomers.waitMs(this.peers.size, this.#world.now());

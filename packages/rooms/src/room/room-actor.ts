@@ -196,6 +196,7 @@ export function roomBehaviour(options: RoomActorOptions): Behaviour<RoomProtocol
       returns: ({ machine }) => machine.returnsOver(),
       newcomers: ({ machine }) => machine.introduceNewcomers(),
       peerOverdue: ({ machine }, { peerId }) => machine.peerOverdue(peerId),
+      standby: ({ machine }, { url }) => machine.nameStandby(url),
       move: (state, { carry }) => move(state, carry, options),
       relayDown: () => undefined,
       relayOver: () => undefined,

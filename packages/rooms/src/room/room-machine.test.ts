@@ -170,6 +170,15 @@ describe('a peer whose client was connected through a node that stops', () => {
   });
 });
 
+test('everybody is told where the room goes on without its node, and those who join later too', () => {
+  for (const peerId of ['p1', 'p2']) join(peerId);
+  world.read();
+  machine.nameStandby('b.example/socket/peer/websocket');
+  expect(world.read()).toEqual(['send p1 standby', 'send p2 standby']);
+  join('p3');
+  expect(world.read().filter((effect) => effect.startsWith('send p3'))).toEqual(['send p3 joined', 'send p3 standby']);
+});
+
 describe("a LiveKit client whose websocket's node is lost", () => {
   const resume = (peerId: string, key: string) =>
     machine.attach({ peerId, socket: socket(key), client: 'livekit', replaces: null, resumes: true });

@@ -147,6 +147,10 @@ export class RoomMachine {
     this.#endpoints.changed();
   }
 
+  nameStandby(url: string): void {
+    this.#endpoints.nameStandby({ type: 'standby', url });
+  }
+
   /** Handles the end of the time in which people were expected back. */
   returnsOver(): void {
     for (const peer of this.#endpoints.peers.values()) {

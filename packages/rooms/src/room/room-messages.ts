@@ -111,6 +111,8 @@ export type RoomProtocol = RoomCalls & {
   returns: (message: object) => void;
   newcomers: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
+  /** The websocket address of the node that continues the room if this one is lost. */
+  standby: (message: { url: string }) => void;
   /** Gives the room to another node. Other messages wait meanwhile. Returns why the room stays, or null. */
   move: (message: { carry: Carry }) => string | null;
   /** The room at the new owner has ended, or is cut off. */
@@ -219,6 +221,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   returns: LOCAL,
   newcomers: LOCAL,
   peerOverdue: LOCAL,
+  standby: LOCAL,
   move: LOCAL,
   relayDown: LOCAL,
   relayOver: LOCAL,

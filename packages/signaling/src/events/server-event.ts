@@ -135,6 +135,11 @@ export const serverEvent = {
     return custom('roomMoved', {});
   },
 
+  /** Where the room goes on if its node is lost; for clients that support the feature of this name. */
+  standby(url: string): string {
+    return custom('standby', { url });
+  },
+
   /** All who open a second connection have it. */
   othersMoved(): string {
     return custom('othersMoved', {});

@@ -17,6 +17,7 @@ export const FEATURES: readonly string[] = [
   'permissions',
   'trackUnavailable',
   'move',
+  'standby',
 ];
 /** Those of rooms that enforce no codec: others refuse a client that asks for another one. */
 export const CODEC_FEATURES: readonly string[] = ['codecs', 'fallback'];

@@ -35,3 +35,13 @@ test('ignores that before the client has connected', () => {
   client.custom('moved');
   expect(ofType(client, 'moved')).toEqual([]);
 });
+
+test('tells where the room goes on without its node, if the client asks for that', () => {
+  const [knows, older] = [new ScriptedClient().joinWith(['standby']), new ScriptedClient().joinWith(['move'])];
+  for (const client of [knows, older]) {
+    client.takeEvents();
+    client.input({ type: 'standby', url: 'b.example/socket/peer/websocket' });
+  }
+  expect(knows.takeEvents()).toEqual([{ type: 'standby', data: { url: 'b.example/socket/peer/websocket' } }]);
+  expect(older.takeEvents()).toEqual([]);
+});

@@ -73,7 +73,7 @@ class Session implements PeerSession {
     }
     // Any other input before `joined` is covered by it or belongs to an earlier membership.
     if (this.#phase !== 'joined') return undefined;
-    const { others, cycles, publications } = this.#membership;
+    const { others, cycles, publications, features } = this.#membership;
     switch (input.type) {
       case 'endpointAdded':
         if (input.endpoint.id === this.#options.peerId) return undefined;
@@ -131,6 +131,9 @@ class Session implements PeerSession {
         return this.#send(serverEvent.roomMessage(input.message));
       case 'roomMoved':
         return this.#send(serverEvent.roomMoved());
+      case 'standby':
+        if (!features.includes('standby')) return undefined;
+        return this.#send(serverEvent.standby(input.url));
       case 'othersMoved':
         return this.#send(serverEvent.othersMoved());
       case 'negotiated':

@@ -34,6 +34,12 @@ test('spreads the return of a thousand clients of a node that was down for 5 s e
   expect(busiest).toBeLessThan(150);
 });
 
+test('shortens the pause before the first attempt if the server lets the client wait', () => {
+  const expected = (attempt: number): number | undefined => longest([attempt], 0, { isExpected: true })[0];
+  expect(expected(0)).toBe(100);
+  expect(expected(1)).toBe(1_000);
+});
+
 test('lets an application limit the attempts and the pauses', () => {
   const options = { firstDelayMs: 10, maxDelayMs: 15, maxAttempts: 2 };
   expect(longest([0, 1, 2], 0, options)).toEqual([10, 15, undefined]);

@@ -10,6 +10,7 @@ import { IDLE, type MediaState } from './media-state.js';
 import type { CallMedia, CallSession, CallSocket } from './moving.js';
 import { Playback } from './playback.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
+import { Route } from './route.js';
 import { encodeCustom, encodeEvent, FEATURES, type Permissions, type Received, type Variant } from './signaling.js';
 import { PeerSocket } from './socket.js';
 import { readStats, type CallStats } from './stats.js';
@@ -37,9 +38,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   readonly #playback = new Playback((play) => this.emit('audioBlocked', play));
   #state: ClientState = 'idle';
   #options: ConnectOptions | undefined;
-  #seat: Seat = { url: '', token: '' };
-  /** Why the current seat is lost. */
-  #lost: RoomClientError | undefined;
+  #route = new Route({ url: '', token: '' });
   #metadata: unknown = null;
   /** Protocol additions that the server supports too. */
   #features: readonly string[] = [];
@@ -99,8 +98,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   connect(options: ConnectOptions): Promise<void> {
     if (this.#state !== 'idle' && this.#state !== 'ended') throw new Error(`connect while ${this.#state}`);
     this.#options = options;
-    this.#seat = options;
-    this.#lost = undefined;
+    this.#route = new Route(options);
     this.#metadata = options.metadata ?? null;
     this.#permissions = null;
     this.#refusals = 0;
@@ -215,15 +213,15 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     try {
       this.#openSession();
     } catch (error) {
+      if (!this.#route.isFinal) return this.#closed(0, '');
       // No server was contacted: the address is malformed or forbidden, or the browser is out of WebRTC connections.
       const reason = error instanceof Error ? error.message : String(error);
-      this.#end(unreachable(`the browser opens no connection to ${this.#seat.url}: ${reason}`));
+      this.#end(unreachable(`the browser opens no connection to ${this.#route.url}: ${reason}`));
     }
   }
 
   #openSession(): void {
-    const { url, token } = this.#seat;
-    this.#socket = new PeerSocket(url, token, {
+    this.#socket = new PeerSocket(this.#route, {
       authenticated: () => this.#socket?.send(encodeEvent('connect', { metadata: this.#metadata, features: FEATURES })),
       received: (message) => this.#received(message),
       closed: (code, reason) => this.#closed(code, reason),
@@ -248,13 +246,13 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   }
 
   /** Follows the room to another node. The code for that is loaded when it is needed. */
-  #follow(url = this.#seat.url): void {
+  #follow(url = this.#route.url): void {
     const call = {
       session: [this.#socket as PeerSocket, this.#media as MediaConnection, this.#features] as const,
       remote: this.#remote,
       conversations: this.#conversations,
       viewing: this.#viewing,
-      options: () => ({ ...this.#options, ...this.#seat, url, metadata: this.#metadata }),
+      options: () => ({ ...this.#options, token: this.#route.token, url, metadata: this.#metadata }),
       localTracks: () => this.#localTracks,
       use: (...session: CallSession) => void ([this.#socket, this.#media, this.#features] = session),
       apply: (changes: readonly RemoteChange[]) => this.#apply(changes),
@@ -278,6 +276,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
         return this.#media?.candidate(message.data);
       case 'roomMoved':
         return this.#follow(message.data.url);
+      case 'standby':
+        return this.#route.nameStandby(message.data.url);
       case 'bandwidthEstimation':
         return this.emit('bandwidth', message.data.estimation);
       case 'permissions':
@@ -307,6 +307,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
 
   #connected(id: string): void {
     this.#selfId = id;
+    this.#route.arrived();
     clearTimeout(this.#outageTimer);
     this.#attempt = 0;
     this.#connectedAt = Date.now();
@@ -326,25 +327,26 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   #closed(code: number, reason: string): void {
     const settled = Date.now() - this.#connectedAt >= limits.SETTLED_MS;
     if (this.#state === 'connected' && settled) this.#refusals = 0;
-    const error = errorOfClose(code, reason, this.#everConnected);
+    const error = this.#route.isFinal ? errorOfClose(code, reason, this.#everConnected) : undefined;
     if (error !== undefined && code === TOO_BIG) return this.#end(error);
     // The server may not have noticed yet that the previous connection is dead.
     const stale =
       error?.code === 'ALREADY_CONNECTED' && this.#everConnected && this.#outageMs < limits.STALE_SESSION_MS;
     if (error !== undefined && !stale) return this.#seatLost(error);
     if (!this.#everConnected) {
-      return this.#end(unreachable(`no answer from ${this.#seat.url}; is the server up?`));
+      return this.#end(unreachable(`no answer from ${this.#route.url}; is the server up?`));
     }
     if (!stale && this.#outageMs >= limits.UNREACHABLE_MS && this.#options?.renew !== undefined) {
-      this.#lost = unreachable(`no answer from ${this.#seat.url} in ${this.#attempt} attempts`);
+      this.#route.lost = unreachable(`no answer from ${this.#route.url} in ${this.#attempt} attempts`);
     }
+    this.#route.closed(code, this.#state === 'connected');
     if (this.#state !== 'connected' || settled) return this.#reconnect();
     return this.#refusedAgain(unreachable('connections keep failing'));
   }
 
   #seatLost(reason: RoomClientError): void {
     if (!this.#everConnected || this.#options?.renew === undefined) return this.#end(reason);
-    this.#lost = reason;
+    this.#route.lost = reason;
     return this.#refusedAgain(reason);
   }
 
@@ -361,9 +363,10 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     this.#closeSession();
     // Hurry for people waiting for an outage to end, but a seat that does not last is not an outage.
     const outageMs = this.#refusals > 1 && this.#state === 'connected' ? Infinity : this.#outageMs;
-    const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs });
+    const { isExpected } = this.#route;
+    const delayMs = reconnectDelayMs(this.#attempt, { ...this.#options?.reconnect, outageMs, isExpected });
     if (delayMs === undefined) {
-      return this.#end(unreachable(`no answer from ${this.#seat.url} in ${this.#attempt} attempts`));
+      return this.#end(unreachable(`no answer from ${this.#route.url} in ${this.#attempt} attempts`));
     }
     this.#attempt += 1;
     if (this.#state !== 'reconnecting') this.#beginOutage();
@@ -388,23 +391,22 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
 
   /** Opens the next session, with another seat if the current one is lost. */
   #return(): void {
-    const reason = this.#lost;
+    const reason = this.#route.lost;
     const { renew } = this.#options ?? {};
     if (reason === undefined || renew === undefined) return this.#open();
     // Much may happen before the backend answers: `leave`, another `connect`, or the network returning.
-    const isCurrent = (): boolean => this.#lost === reason && this.#state === 'reconnecting';
+    const isCurrent = (): boolean => this.#route.lost === reason && this.#state === 'reconnecting';
     new Promise<Seat | null>((resolve) => resolve(renew(reason))).then(
       (seat) => {
         if (!isCurrent()) return;
         if (seat === null) return this.#end(reason);
-        this.#seat = seat;
-        this.#lost = undefined;
+        this.#route = new Route(seat);
         this.#open();
       },
       () => {
         if (isCurrent()) this.#reconnect();
         // If the backend is unreachable too, the network is more likely lost than the seat.
-        if (reason.code === 'UNREACHABLE') this.#lost = undefined;
+        if (reason.code === 'UNREACHABLE') this.#route.lost = undefined;
       },
     );
   }
@@ -413,8 +415,8 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   #probe(answerMs = limits.PROBE_MS): void {
     if (this.#state === 'reconnecting') {
       // A refused seat is being renewed, or will be after the pause.
-      if (this.#lost !== undefined && this.#lost.code !== 'UNREACHABLE') return undefined;
-      this.#lost = undefined;
+      if (this.#route.lost !== undefined && this.#route.lost.code !== 'UNREACHABLE') return undefined;
+      this.#route.lost = undefined;
       this.#outageSince = Date.now();
       clearTimeout(this.#retryTimer);
       this.#closeSession();

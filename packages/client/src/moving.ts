@@ -3,7 +3,7 @@
 import type { ConnectOptions } from './client-types.js';
 import type { ConnectionHooks, MediaConnection } from './connection.js';
 import type { Conversations } from './data.js';
-import { errorOfClose } from './errors.js';
+import { CONNECTION_LOST, errorOfClose } from './errors.js';
 import type { LocalTrack } from './local-track.js';
 import { IDLE, type MediaState } from './media-state.js';
 import { type RemoteChange, type RemotePeer, RemotePeers, type RemoteTrack } from './remote.js';
@@ -27,7 +27,6 @@ const LOOK_MS = 50;
 const HOLD_MS = 1_000;
 /** How long others may still send over the former session, if its server does not end it before. */
 const READ_MS = 10_000;
-const CONNECTION_LOST = 1006;
 
 /** The parts of a websocket and of a connection that a call uses. Two of each can look like one. */
 export type CallSocket = Pick<PeerSocket, 'send' | 'drop' | 'close'>;
@@ -95,8 +94,8 @@ class Move {
     this.#hooks = [socket.hooks!, media.hooks];
     // This module's own copies of these classes would have errors of their own.
     const [Socket, Media] = [socket.constructor as typeof PeerSocket, media.constructor as typeof MediaConnection];
-    const { url, token, encryption } = call.options();
-    this.#socket = new Socket(url, token, {
+    const options = call.options();
+    this.#socket = new Socket(options, {
       authenticated: () =>
         this.#socket.send(encodeEvent('connect', { metadata: call.options().metadata, features: FEATURES })),
       received: (message) => this.#received(message),
@@ -113,7 +112,7 @@ class Move {
           mediaChanged: (state) => (this.#mediaState = state),
         },
         () => ({ selfId: this.#selfId, features: this.#features ?? [] }),
-        encryption,
+        options.encryption,
       );
     } catch (error) {
       this.#socket.close();
@@ -205,6 +204,7 @@ class Move {
         this.#remote.apply(message);
         return this.#joined();
       case 'permissions':
+      case 'standby':
       case 'roomMessage':
       case 'trackMutedByServer':
         return this.#hooks[0].received(message);

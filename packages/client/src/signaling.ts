@@ -16,6 +16,7 @@ export const FEATURES = [
   'codecs',
   'fallback',
   'move',
+  'standby',
 ];
 
 /** What a participant may do. */
@@ -89,6 +90,8 @@ export type ServerEvent =
   /** `url`: the websocket to use instead of the current one. */
   | Event<'roomMoved', { url?: string }>
   | Event<'othersMoved', object>
+  /** Where the room goes on if its node is lost; without scheme. */
+  | Event<'standby', { url: string }>
   | Event<'dataChannelClosed', { label: string; reason: string }>
   | Event<'offerData', OfferData>
   | Event<'sdpAnswer', { sdp: string; midToTrackId: Readonly<Record<string, string>> }>

@@ -1,3 +1,5 @@
+import type { Seat } from './client-types.js';
+import { CONNECTION_LOST } from './errors.js';
 import type { Bytes } from './frame.js';
 import { decode, encodeAuthRequest, type Received } from './signaling.js';
 
@@ -8,11 +10,12 @@ export interface SocketHooks {
   closed(code: number, reason: string): void;
 }
 
-/** Time limit for connection and authentication together. */
+/** Time limit for the connection, and for the authentication. */
 const CONNECT_MS = 10_000;
+/** Time limit for the connection to a node that may be out of the client's reach. */
+const REACH_MS = 2_000;
 /** Time limit for the answer to `connect`, which is large in a large room. */
 const JOIN_MS = 30_000;
-const CONNECTION_LOST = 1006;
 
 /** One websocket to the server. */
 export class PeerSocket {
@@ -21,12 +24,17 @@ export class PeerSocket {
   /** Undefined once closed. */
   hooks: SocketHooks | undefined;
 
-  constructor(url: string, token: string, hooks: SocketHooks) {
+  /** `isKnown` false: the client has not reached this address yet. */
+  constructor({ url, token, isKnown = true }: Seat & { readonly isKnown?: boolean }, hooks: SocketHooks) {
     this.hooks = hooks;
     this.#socket = new WebSocket(absolute(url));
     this.#socket.binaryType = 'arraybuffer';
-    this.#timer = setTimeout(() => this.drop(), CONNECT_MS);
-    this.#socket.addEventListener('open', () => this.#socket.send(encodeAuthRequest(token)));
+    this.#timer = setTimeout(() => this.drop(), isKnown ? CONNECT_MS : REACH_MS);
+    this.#socket.addEventListener('open', () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.drop(), CONNECT_MS);
+      this.#socket.send(encodeAuthRequest(token));
+    });
     this.#socket.addEventListener('close', ({ code, reason }) => this.#end(code, reason));
     this.#socket.addEventListener('message', ({ data }) => {
       // Before any media flows, only this timer notices a lost network.

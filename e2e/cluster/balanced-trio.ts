@@ -24,12 +24,15 @@ export class BalancedTrio {
     for (const label of LABELS) this.nodes.set(label, trio.nodes[label]);
   }
 
-  static async start(env: Readonly<Record<string, string>>): Promise<BalancedTrio> {
+  /** With `direct`, each node names its own address to clients. */
+  static async start(env: Readonly<Record<string, string>>, { direct = false } = {}): Promise<BalancedTrio> {
     const ports = [await freeTcpPort(), await freeTcpPort()] as const;
     const envs = new Map<Label, Record<string, string>>();
-    const host = `127.0.0.1:${ports[0]}`;
-    for (const label of LABELS)
-      envs.set(label, { JF_PORT: String(await freeTcpPort()), JF_HOST: host, JF_SIP_USED: 'false', ...env });
+    for (const label of LABELS) {
+      const port = await freeTcpPort();
+      const host = `127.0.0.1:${direct ? port : ports[0]}`;
+      envs.set(label, { JF_PORT: String(port), JF_HOST: host, JF_SIP_USED: 'false', ...env });
+    }
     const trio = await Trio.start(Object.fromEntries(envs));
     const cluster = new BalancedTrio(trio, envs, ports);
     const config = join(cluster.#folder, 'haproxy.cfg');
@@ -73,6 +76,19 @@ export class BalancedTrio {
     note(`${label} drains, the load balancer leaves it out`);
     await this.nodes.get(label)?.stop(90_000);
     note(`${label} has moved ${rooms.length} rooms and ended`);
+    await this.startAgain(label);
+    note(`${label} is back, the load balancer uses it`);
+  }
+
+  /** Kills a node like a crash. */
+  async kill(label: Label): Promise<void> {
+    const node = this.nodes.get(label);
+    this.nodes.delete(label);
+    await node?.kill();
+  }
+
+  /** Starts a node that has ended, and waits until all others and the load balancer know it. */
+  async startAgain(label: Label): Promise<void> {
     const env = { ...settings(label, this.trio.mapperPort), ...this.envs.get(label) };
     this.nodes.set(label, await startNode({ env }));
     await until(
@@ -80,7 +96,16 @@ export class BalancedTrio {
       async () => (await this.api(label).request('GET', '/cluster')).body.data.nodes.length === LABELS.length,
     );
     await until('the load balancer uses it again', async () => (await this.standing()).includes(label));
-    note(`${label} is back, the load balancer uses it`);
+  }
+
+  /** Waits until the room has a standby, and returns its node. */
+  async standbyOf(room: string, owner: Label): Promise<Label> {
+    const chosen = await until('the room has a standby', async () => {
+      const { body } = await this.api(owner).request('GET', `/cluster/placement?room=${room}`);
+      return body.data?.policy === 'standby' && (body.data.chosen as string);
+    });
+
+    return chosen.split('@')[0] as Label;
   }
 
   /** The cluster as its clients see it: one node at the load balancer's address. */

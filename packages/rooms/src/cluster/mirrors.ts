@@ -31,7 +31,7 @@ export interface MirrorUpdate {
 
 /**
  * `kept` false: the room is being taken over. Refused: the node has forgotten the room. `address`: where clients reach
- * the node; earlier releases omit it.
+ * the node, `host[:port][/path]`.
  */
 export type MirrorAnswer = { kept: boolean; address?: string } | { refused: string };
 

@@ -78,7 +78,7 @@ describe("a standby's answer to it", () => {
     return shape.answer(answer, new Reading('b@host', () => undefined));
   };
 
-  test('names the address of the standby, which earlier releases omit', () => {
+  test('may name the address of the standby', () => {
     const answer = { kept: true, address: 'b.example:5002' };
     expect(read({ ...answer })).toEqual(answer);
     expect(read({ kept: true })).toEqual({ kept: true });

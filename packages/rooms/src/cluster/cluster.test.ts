@@ -169,7 +169,7 @@ describe('Directory', () => {
     const directory = new Directory('a', { now: () => now });
     directory.replace('b', [room('r', 1)]);
     directory.lost('b');
-    expect(directory.find('r')).toEqual({ node: 'b', ref, createdAt: 1, reachable: false });
+    expect(directory.find('r')).toEqual({ node: 'b', ref, createdAt: 1, reachable: false, lostAt: 0 });
     expect(directory.unreachable()).toEqual(['b']);
     now = 11 * 60_000;
     expect(directory.find('r')).toBeUndefined();

@@ -36,6 +36,7 @@ export interface Envelope extends Origin {
   readonly escalated: { error: unknown } | undefined;
   /** Arrival time by the monotonic clock: exact for a request's message, otherwise that of the turn, or `AT_ONCE`. */
   readonly at: number;
+  readonly isOmitted: boolean;
 }
 
 /** Marks an arrival time that was not read because an idle actor takes the message immediately. */
@@ -46,6 +47,8 @@ export interface Origin {
   /** Path of the sending actor, or name of the sending face. */
   readonly from: string;
   readonly requestId: string | undefined;
+  /** The message, and what it causes, is not recorded as a step of the request; see `FanOut`. */
+  readonly isOmitted?: boolean;
 }
 
-export const OUTSIDE: Origin = { from: 'outside', requestId: undefined };
+export const OUTSIDE = { from: 'outside', requestId: undefined, isOmitted: false } satisfies Origin;

@@ -234,7 +234,10 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   send(target: AnyRef | string, message: Message, origin: Origin): boolean {
-    if (target instanceof RemoteRef) return this.router.cast(target, message, origin.requestId);
+    if (target instanceof RemoteRef) {
+      // Without the id the other node does not record it either.
+      return this.router.cast(target, message, origin.isOmitted === true ? undefined : origin.requestId);
+    }
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;

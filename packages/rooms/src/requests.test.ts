@@ -83,6 +83,21 @@ describe('request ids', () => {
       expect.stringMatching(/^\/rooms\/kitchen\/peers\/p2 -> \/sockets\/.* send$/),
     ]);
   });
+
+  test('records no more steps of a request in a room of thirty than in one of nine', async () => {
+    const steps: number[] = [];
+    for (const [roomId, people] of [
+      ['small', 9],
+      ['large', 30],
+    ] as const) {
+      await node.rooms.createRoom({ ...defaultRoomConfig, roomId });
+      const ann = await node.join(roomId);
+      for (let others = 1; others < people; others += 1) await node.join(roomId);
+      await ann.act({ type: 'publish', tracks: [videoTrack(`${roomId} track`)] });
+      steps.push(where(String(node.requestIds.at(-1))).length);
+    }
+    expect(steps).toEqual([18, 18]);
+  });
 });
 
 describe('inspection', () => {

@@ -161,7 +161,7 @@ export class Cell implements Supervised {
   }
 
   #handle(envelope: Envelope): Promise<void> | undefined {
-    const { message, timer, requestId } = envelope;
+    const { message, timer, requestId, isOmitted } = envelope;
     const life = this.#life;
 
     if (timer !== undefined && !life.timers.take(timer)) return undefined;
@@ -178,6 +178,7 @@ export class Cell implements Supervised {
 
     this.activity.begins(envelope);
     life.requestId = requestId;
+    life.fanOut.begin(isOmitted);
     const context = requestId === undefined ? life.context : new Context(life, requestId);
     const result: unknown = isTerm
       ? this.behaviour.onTerm?.(life.state, message.term, context)
@@ -202,7 +203,7 @@ export class Cell implements Supervised {
 
   /** Throws the error of a kill, which fails the actor. */
   #done(envelope: Envelope, value: unknown): void {
-    this.activity.handled(envelope);
+    this.activity.handled(envelope, this.#life.fanOut.omitted);
     this.#putDown();
     if (this.#stopRequested) void this.stop();
     if (value instanceof Later) this.#answerLater(envelope, value);
@@ -213,6 +214,8 @@ export class Cell implements Supervised {
 
   #putDown(): void {
     this.#current = undefined;
+    // What the handler has left running belongs to its request, whichever message came last.
+    this.#life.fanOut.begin(false);
     this.turns.handled();
   }
 

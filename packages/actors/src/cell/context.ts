@@ -1,6 +1,7 @@
 import type { Log } from '@bloom/log';
 import type { AnyBehaviour, AnyContext, AnyOptions, Down } from '../behaviour.js';
 import type { Activity } from '../observation/activity.js';
+import { FanOut } from '../observation/fan-out.js';
 import type { RequestLog } from '../observation/request.js';
 import type { ActorRef, AnyRef } from '../ref.js';
 import type { Message, Origin } from '../envelope.js';
@@ -27,6 +28,8 @@ export class Incarnation {
   readonly context: Context;
   /** Origin of what the actor sends outside any request. */
   readonly origin: Origin;
+  /** What the current handler sends for its request. */
+  readonly fanOut = new FanOut();
   state: unknown;
   /** Id of the request that the actor's code is currently running for. */
   requestId: string | undefined;
@@ -118,11 +121,13 @@ export class Context implements AnyContext {
   }
 
   cast(target: AnyRef | string, message: Message): boolean {
-    const { parts, origin } = this.#life;
+    const { parts, origin, fanOut } = this.#life;
     const requestId = this.#requestId ?? this.#life.requestId;
     parts.activity.sent(target, message, requestId);
+    if (requestId === undefined) return parts.host.send(target, message, origin);
+    const isOmitted = fanOut.omits(message.type);
 
-    return parts.host.send(target, message, requestId === undefined ? origin : { from: origin.from, requestId });
+    return parts.host.send(target, message, { from: origin.from, requestId, isOmitted });
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): never {

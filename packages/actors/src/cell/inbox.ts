@@ -41,15 +41,15 @@ export class Inbox {
   }
 
   /** Accepts a message from another actor. Returns false if the mailbox is full. */
-  receive(message: Message, { from, requestId }: Origin, reply?: Reply): boolean {
+  receive(message: Message, { from, requestId, isOmitted = false }: Origin, reply?: Reply): boolean {
     const turns = this.#turns;
     this.#counters.received++;
     if (turns.mailbox.size >= this.limit && !this.#isEssential(message.type)) {
       this.#overflow(message, reply);
       return false;
     }
-    const at = this.#stamp(requestId);
-    turns.push({ message, reply, timer: undefined, escalated: undefined, from, requestId, at });
+    const at = this.#stamp(requestId !== undefined && !isOmitted);
+    turns.push({ message, reply, timer: undefined, escalated: undefined, from, requestId, isOmitted, at });
 
     return true;
   }
@@ -58,7 +58,9 @@ export class Inbox {
   arrive(message: Message, from: string, timer?: TimerState): void {
     this.#counters.received++;
     const at = this.#observer.turn.stamp();
-    this.#turns.push({ message, reply: undefined, timer, escalated: undefined, from, requestId: undefined, at });
+    const none = undefined;
+    const requestId = none;
+    this.#turns.push({ message, reply: none, timer, escalated: none, from, requestId, isOmitted: false, at });
   }
 
   /** Handles an escalated fault of a child: this actor fails with the same error. */
@@ -69,9 +71,9 @@ export class Inbox {
     this.#turns.push({ ...OUTSIDE, message, reply: undefined, timer: undefined, escalated, at });
   }
 
-  /** Arrival time: not read if an idle actor takes the message immediately, exact if it belongs to a request. */
-  #stamp(requestId: string | undefined): number {
-    if (requestId !== undefined) return this.#observer.clock.now();
+  /** Arrival time: not read if an idle actor takes the message immediately, exact if it is a step of a request. */
+  #stamp(isStep: boolean): number {
+    if (isStep) return this.#observer.clock.now();
 
     return this.#turns.occupied ? this.#observer.turn.stamp() : AT_ONCE;
   }

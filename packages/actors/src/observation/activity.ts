@@ -34,28 +34,29 @@ export class Activity {
   }
 
   /** Called when the handler of the message begins. */
-  begins({ message, requestId }: Envelope): void {
+  begins({ message, requestId, isOmitted }: Envelope): void {
     this.#traced = this.tracer?.wants(message.type) === true;
-    if (requestId !== undefined || this.#traced) this.#observedAt = this.#observer.clock.now();
+    if ((requestId !== undefined && !isOmitted) || this.#traced) this.#observedAt = this.#observer.clock.now();
   }
 
-  handled(envelope: Envelope): void {
+  /** `omitted`: messages of the handler that are not recorded as steps of its request. */
+  handled(envelope: Envelope, omitted: number): void {
     this.counters.handled++;
-    this.#ends(envelope, false);
+    this.#ends(envelope, { failed: false, omitted });
   }
 
   /** Records a fault; without an envelope, the fault happened between two messages. */
   failed(error: unknown, envelope: Envelope | undefined): void {
     this.counters.failed++;
-    this.#ends(envelope, true);
+    this.#ends(envelope, { failed: true, omitted: 0 });
     this.lastError = this.#observer.errorOf(error, envelope?.message.type ?? '');
   }
 
-  #ends(envelope: Envelope | undefined, failed: boolean): void {
+  #ends(envelope: Envelope | undefined, run: { failed: boolean; omitted: number }): void {
     if (this.#observedAt === undefined) return;
     if (envelope !== undefined) {
       const traced = this.#traced ? this.tracer : undefined;
-      this.#observer.handled(this.#path, envelope, { startedAt: this.#observedAt, failed, traced });
+      this.#observer.handled(this.#path, envelope, { ...run, startedAt: this.#observedAt, traced });
     }
     this.#observedAt = undefined;
   }

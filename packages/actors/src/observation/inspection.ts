@@ -170,4 +170,6 @@ export interface Hop {
   waitedMs: number | null;
   ranMs: number | null;
   failed: boolean;
+  /** Further messages that the step sent for the request and that are not recorded, because they are like others. */
+  omitted: number;
 }

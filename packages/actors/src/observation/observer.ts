@@ -13,6 +13,8 @@ export interface Run {
   /** Reading of the high-resolution clock. */
   readonly startedAt: number;
   readonly failed: boolean;
+  /** Messages that the handler sent and that are not recorded. */
+  readonly omitted: number;
   /** The tracer, if a trace records the message. */
   readonly traced: Tracer | undefined;
 }
@@ -50,13 +52,14 @@ export class Observer {
   }
 
   /** Records a handled message if it is traced or belongs to a request. */
-  handled(where: string, { message, from, requestId, timer, at }: Envelope, run: Run): void {
-    const { startedAt, failed, traced } = run;
+  handled(where: string, { message, from, requestId, isOmitted, timer, at }: Envelope, run: Run): void {
+    const { startedAt, failed, omitted, traced } = run;
     const ranMs = this.clock.now() - startedAt;
     const began = this.wallAt(startedAt);
     const { type } = message;
-    if (requestId !== undefined) {
-      this.hops.push({ requestId, at: began, where, what: type, from, waitedMs: startedAt - at, ranMs, failed });
+    if (requestId !== undefined && !isOmitted) {
+      const waitedMs = startedAt - at;
+      this.hops.push({ requestId, at: began, where, what: type, from, waitedMs, ranMs, failed, omitted });
     }
     traced?.event({
       at: began,
@@ -89,7 +92,7 @@ export class Observer {
   /** Records what a face did for a request. */
   note(requestId: string, { where, what, ranMs = null }: Step): void {
     const at = this.wallAt(this.clock.now()) - (ranMs ?? 0);
-    const hop: Hop = { requestId, at, where, what, from: null, waitedMs: null, ranMs, failed: false };
+    const hop: Hop = { requestId, at, where, what, from: null, waitedMs: null, ranMs, failed: false, omitted: 0 };
     this.hops.push(hop);
   }
 

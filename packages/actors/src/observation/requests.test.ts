@@ -183,6 +183,30 @@ describe('the path of a request', () => {
     expect(system.hops('r2')[0]).toMatchObject({ what: 'note', waitedMs: 40, ranMs: 0 });
   });
 
+  test('records the first few of many like messages, with what they cause, and counts the others', async () => {
+    const everybody = Array.from({ length: 20 }, () => system.spawn(puppet()));
+    type Crier = { cry: (message: object) => void };
+    const crier: Behaviour<Crier, null> = {
+      kind: 'crier',
+      init: () => null,
+      handlers: {
+        cry: (_state, _message, context) => {
+          for (const to of everybody) context.cast(to, { type: 'pass', to: second, what: 'news' });
+          context.cast(first, { type: 'note', what: 'done' });
+        },
+      },
+    };
+    await system.forRequest('r1').call(system.spawn(crier, { name: 'crier' }), { type: 'cry' });
+    await system.idle();
+    const steps = system.hops('r1').map(({ where, what, omitted }) => [where.replace(/-\d+$/, ''), what, omitted]);
+    const count = (...step: unknown[]) => steps.filter((each) => each.join() === step.join()).length;
+    expect(count('/crier', 'cry', 12)).toBe(1);
+    expect(count('/puppet', 'pass', 0)).toBe(8);
+    expect(count('/second', 'note', 0)).toBe(8);
+    expect(count('/first', 'note', 0)).toBe(1);
+    expect(requestsLogged('noted')).toEqual(Array.from({ length: 21 }, () => 'r1'));
+  });
+
   test('forgets the oldest hops beyond 10,000', () => {
     for (let i = 0; i < 10_001; i++)
       system.note(i === 0 ? 'old' : i < 3 ? 'less old' : 'new', { where: 'http', what: 'x' });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Erlang, hasErlang } from '@bloom/distribution/testing';
 import { until } from '@bloom/time/testing';
-import type { ActorRef } from '../index.js';
+import type { ActorRef, Behaviour } from '../index.js';
 import { puppet, PUPPET, type PuppetProtocol } from '../testing/puppet.js';
 import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
 import { takeRequestId, withRequestId } from './request-field.js';
@@ -38,6 +38,23 @@ describe('request id across nodes', () => {
       expect.objectContaining({ where: '/there', what: 'pass', from: a.name, failed: false }),
     ]);
     expect(a.system.hops('r1')).toEqual([expect.objectContaining({ where: '/here', what: 'note', from: b.name })]);
+  });
+
+  test('travels with the first few of many like messages only, so that the other node records no more', async () => {
+    type Crier = { cry: (message: object) => void };
+    const crier: Behaviour<Crier, null> = {
+      kind: 'crier',
+      init: () => null,
+      handlers: {
+        cry: (_state, _message, context) => {
+          for (let i = 1; i <= 20; i++) context.cast(there, { type: 'note', what: `news ${i}` });
+        },
+      },
+    };
+    a.system.forRequest('r5').cast(a.system.spawn(crier), { type: 'cry' });
+    await until(async () => (await b.system.call(target, { type: 'seen' })).includes('news 20 in undefined'));
+    expect(b.system.hops('r5')).toHaveLength(8);
+    expect(a.system.hops('r5')).toMatchObject([{ what: 'cry', omitted: 12 }]);
   });
 
   test('is missing without a request, and is never part of the message', async () => {

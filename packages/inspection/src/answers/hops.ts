@@ -48,12 +48,12 @@ function ownHops({ self, system, redactor }: HopContext, id: string, limit: numb
   return system
     .hops(id)
     .slice(-limit)
-    .map(({ at, where, what, waitedMs, ranMs }) => ({
+    .map(({ at, where, what, waitedMs, ranMs, omitted }) => ({
       // A face reports a hop when it has finished, so its time is the end.
       at: waitedMs === null ? at + (ranMs ?? 0) : at,
       node: self,
       actor: where,
-      what: redactor.text(what),
+      what: omitted === 0 ? redactor.text(what) : `${redactor.text(what)}, and ${omitted} more like the last`,
       waitedMs: waitedMs === null ? null : round(waitedMs),
       ranMs: waitedMs === null || ranMs === null ? null : round(ranMs),
     }));

@@ -44,7 +44,7 @@ const SEAMS = {
   'packages/rooms/src/room-host.ts': ['randomUUID'],
   // Secrets of invitations and peers, which must be unpredictable.
   'packages/rooms/src/passes.ts': ['randomBytes'],
-  'packages/rooms/src/room/peer-effects.ts': ['randomBytes'],
+  'packages/rooms/src/peer/random-bytes.ts': ['randomBytes'],
 };
 
 /** Returns uses of the machine's time, randomness and network outside the seams, and seams without a use. */

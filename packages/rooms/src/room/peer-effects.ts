@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { ActorContext, MessageOf } from '@bloom/actors';
 import type { MediaRoom } from '@bloom/sfu';
 import { relayCredentials } from '../peer/credentials.js';
@@ -6,6 +5,7 @@ import { peerBehaviour } from '../peer/peer-actor.js';
 import type { PeerProtocol, PeerRef } from '../peer/peer-messages.js';
 import type { CreatePeerSession } from '../peer/peer-session.js';
 import { PeerTraffic } from '../peer/peer-traffic.js';
+import { randomBytes } from '../peer/random-bytes.js';
 import type { ExpectedTracks } from '../peer/track-names.js';
 import { mayPublish } from '../peer/permissions.js';
 import type { NamedConfig } from '../room-service.js';
@@ -128,7 +128,7 @@ function startPeer(
     createSession,
     videoCodec,
     ...more,
-    randomBytes: (n) => randomBytes(n),
+    randomBytes,
   });
   const ref = context.spawn(behaviour, {
     folder: 'peers',

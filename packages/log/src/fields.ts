@@ -5,9 +5,25 @@ const MAX_TEXT = 4_096;
 const MAX_ITEMS = 50;
 const MAX_DEPTH = 4;
 
+interface FieldName {
+  name: string;
+  isSecret: boolean;
+}
+
+/** Names of fields by their keys. Bounded in number and length: the keys of a logged object may come from anybody. */
+const names = new Map<string, FieldName>();
+const MAX_NAMES = 1_000;
+const MAX_KEY = 64;
+
 /** Converts `roomId` to `room_id`; keeps snake_case. */
-function snakeCase(key: string): string {
-  return key.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
+function nameOf(key: string): FieldName {
+  const known = names.get(key);
+  if (known !== undefined) return known;
+  const name = key.replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2').toLowerCase();
+  const made = { name, isSecret: isSecretKey(name) };
+  if (names.size < MAX_NAMES && key.length <= MAX_KEY) names.set(key, made);
+
+  return made;
 }
 
 function plainText(text: string, mask: (text: string) => string): string {
@@ -58,8 +74,8 @@ function plainObject(
     const value = object[key];
     if (value === undefined) continue;
 
-    const name = snakeCase(key);
-    plain[name] = isSecretKey(name) && value !== null ? MASK : plainValue(value, mask, depth);
+    const { name, isSecret } = nameOf(key);
+    plain[name] = isSecret && value !== null ? MASK : plainValue(value, mask, depth);
   }
 
   return plain;

@@ -119,6 +119,16 @@ describe('secrets', () => {
     expect(lines[0]).not.toMatch(/abc|"p"|"k"|"c"/);
   });
 
+  test('masks a field with a secret name however many other names have been logged', () => {
+    const { log, lines } = capture();
+
+    for (let i = 0; i < 1_100; i++) log.info('x', { [`someName${i}`]: i });
+    for (let i = 0; i < 2; i++) log.info('x', { lateToken: 'abc', lateName: 'def', [`${'n'.repeat(80)}Token`]: 'ghi' });
+
+    expect(lines.at(-1)).toContain(`late_token="${MASK}" late_name=def`);
+    expect(lines.slice(-2).join()).not.toMatch(/abc|ghi/);
+  });
+
   test('prints a URL without user, password and query', () => {
     expect(printableUrl('https://u:p@host:1/path/x?token=abc#frag')).toBe('https://host:1/path/x?...');
     expect(printableUrl('not a url')).toBe(MASK);

@@ -124,7 +124,7 @@ function openRelay(core: MediaCore, stream: number, { address, port, secure }: R
 
 try {
   warmUp();
-  warmUpJoins(settings.certificate, WARM_UP_JOINS);
+  await warmUpJoins(settings.certificate, WARM_UP_JOINS);
   const { nonceSecret, ...rest } = settings;
   const core = await MediaCore.open({ ...rest, nonceSecret: asBuffer(nonceSecret), log });
   parent.on('message', (message: ToWorker) => {

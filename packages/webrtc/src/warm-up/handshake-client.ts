@@ -3,8 +3,8 @@ import type { Identity } from '../dtls/certificate.js';
 import { Extension } from '../dtls/client-hello.js';
 import { HANDSHAKE_HEADER, handshakeMessage, HandshakeType, readFragments } from '../dtls/handshake-messages.js';
 import { Group, createKeyExchange } from '../dtls/key-exchange.js';
-import { extendedMasterSecret, recordKeys, verifyData } from '../dtls/key-schedule.js';
-import { encryptRecord } from '../dtls/record-cipher.js';
+import { extendedMasterSecret, type RecordKeys, recordKeys, verifyData } from '../dtls/key-schedule.js';
+import { decryptRecord, encryptRecord } from '../dtls/record-cipher.js';
 import { ContentType, DTLS_1_2, plainRecord, readRecords } from '../dtls/records.js';
 import { u16, u8, vector, WireReader } from '../dtls/wire.js';
 
@@ -17,6 +17,9 @@ export class HandshakeClient {
   readonly #exchange = createKeyExchange(Group.x25519);
   readonly #random = randomBytes(32);
   readonly #hello: Buffer;
+  #keys: { client: RecordKeys; server: RecordKeys } | undefined;
+  /** Number of the next encrypted record. */
+  #sequence = 0;
 
   constructor(identity: Identity) {
     this.#identity = identity;
@@ -64,11 +67,29 @@ export class HandshakeClient {
     const signature = sign('sha256', Buffer.concat(transcript), this.#identity.key);
     const proof = handshakeMessage(HandshakeType.certificateVerify, 3, u16(0x0403), vector(2, signature));
     const finished = handshakeMessage(HandshakeType.finished, 4, verifyData(master, 'client', [...transcript, proof]));
-    const { client } = recordKeys(master, { client: this.#random, server: serverRandom });
+    this.#keys = recordKeys(master, { client: this.#random, server: serverRandom });
     return Buffer.concat([
       ...[certificate, key, proof].map((message, i) => plainRecord(ContentType.handshake, 1 + i, message)),
       plainRecord(ContentType.changeCipherSpec, 4, u8(1)),
-      encryptRecord(client, ContentType.handshake, 0, finished),
+      this.#encrypt(ContentType.handshake, finished),
     ]);
+  }
+
+  /** Returns a datagram with one packet of data. */
+  seal(packet: Buffer): Buffer {
+    return this.#encrypt(ContentType.applicationData, packet);
+  }
+
+  /** Returns the packet of data in a datagram of the server; undefined for any other datagram. */
+  open(datagram: Buffer): Buffer | undefined {
+    const [record] = readRecords(datagram) ?? [];
+    if (this.#keys === undefined || record?.type !== ContentType.applicationData) return undefined;
+
+    return decryptRecord(this.#keys.server, record);
+  }
+
+  #encrypt(type: number, plain: Buffer): Buffer {
+    if (this.#keys === undefined) throw new Error('no keys have been agreed');
+    return encryptRecord(this.#keys.client, type, this.#sequence++, plain);
   }
 }

@@ -6,8 +6,8 @@ import { expect, test } from '@jest/globals';
 import { createCertificate } from '../dtls/certificate.js';
 import { warmUpJoins, asReceived } from './warm-up-joins.js';
 
-test('gives every warm-up client its keys', async () => {
-  expect(warmUpJoins(await createCertificate(), 5)).toBe(5);
+test('gives every warm-up client its data channels', async () => {
+  expect(await warmUpJoins(await createCertificate(), 5)).toBe(5);
 });
 
 test('returns a copy with the hidden class of a datagram received from a socket', async () => {

@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Duplex } from 'node:stream';
 import { DisconnectReason, LeaveRequest_Action, SignalResponse } from '@livekit/protocol';
 import type { Log } from '@bloom/log';
-import { networkOf, type Upgrade } from '@bloom/net';
+import { gatheredWrites, networkOf, type Upgrade } from '@bloom/net';
 import type { RoomService } from '@bloom/rooms';
 import { Allowances, awakeClock, type Clock, LogThrottle, spread, Timer } from '@bloom/time';
 import { WebSocketServer } from 'ws';
@@ -262,7 +262,7 @@ export class LivekitFace {
   #accept({ request, socket, head }: Upgrade, participation: Participation): void {
     const { log } = this.#options;
     this.#sockets.handleUpgrade(request, socket, head, (accepted) =>
-      new SignalSocket(accepted, participation, { log, clock: this.#clock }).open(),
+      new SignalSocket(accepted, participation, { log, clock: this.#clock, write: gatheredWrites(socket) }).open(),
     );
   }
 

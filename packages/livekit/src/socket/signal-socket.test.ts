@@ -1,6 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { SessionDescription, SignalRequest, SimulateScenario, UpdateParticipantMetadata } from '@livekit/protocol';
+import {
+  SessionDescription,
+  SignalRequest,
+  SignalResponse,
+  SimulateScenario,
+  UpdateParticipantMetadata,
+} from '@livekit/protocol';
 import { silentLog } from '@bloom/log';
 import { testNode, type TestNode } from '@bloom/rooms/testing';
 import type { WebSocket } from 'ws';
@@ -17,7 +23,11 @@ class ScriptedWebSocket extends EventEmitter {
   /** The client answers pings, as every websocket does. */
   isThere = true;
 
-  send(): void {}
+  readonly sent: string[] = [];
+
+  send(text: string): void {
+    this.sent.push(text);
+  }
 
   ping(): void {
     if (this.isThere) this.emit('pong');
@@ -35,6 +45,7 @@ class ScriptedWebSocket extends EventEmitter {
 
 let node: TestNode;
 let socket: ScriptedWebSocket;
+let written: Uint8Array[];
 beforeEach(() => {
   node = testNode();
   socket = new ScriptedWebSocket();
@@ -49,7 +60,9 @@ beforeEach(() => {
     peerId: 'p1',
     onEnd: () => undefined,
   });
-  new SignalSocket(socket as unknown as WebSocket, participation, { log: silentLog, clock }).open();
+  written = [];
+  const write = (frame: Uint8Array): unknown => written.push(frame);
+  new SignalSocket(socket as unknown as WebSocket, participation, { log: silentLog, clock, write }).open();
 });
 afterEach(() => node.close());
 
@@ -104,4 +117,12 @@ test.each<[string, SignalRequest['message']]>([
     node.clock.advance(5);
   }
   expect(socket.closed).toBe(1008);
+});
+
+test('answers in the form that the client has used last, a binary frame as one buffer', () => {
+  send({ case: 'ping', value: 1n });
+  socket.emit('message', Buffer.from('{"ping":1}'), false);
+  const [frame = new Uint8Array()] = written;
+  expect(SignalResponse.fromBinary(frame.subarray(2)).message.case).toBe('pong');
+  expect([written.length, socket.sent]).toEqual([1, [expect.stringMatching(/^\{"pong":"\d+"\}$/)]]);
 });

@@ -1,5 +1,6 @@
 import { Pong, RequestResponse_Reason, type SignalRequest, SignalResponse } from '@livekit/protocol';
 import type { Log } from '@bloom/log';
+import { binaryFrame } from '@bloom/net';
 import { Allowance, type Clock, isPowerOfTwo, type Rate, Timer } from '@bloom/time';
 import type { RawData, WebSocket } from 'ws';
 import { binaryOf, MAX_FIELDS } from '../decode.js';
@@ -39,6 +40,8 @@ const POLICY_VIOLATION = 1008;
 export interface SignalSocketOptions {
   log: Log;
   clock: Clock;
+  /** Writes a whole frame to the connection. */
+  write: (frame: Uint8Array) => void;
 }
 
 /** One websocket of a client: frames in both forms, pings, and limits. */
@@ -47,6 +50,7 @@ export class SignalSocket implements ClientSocket {
   readonly #participation: Participation;
   readonly #log: Log;
   readonly #clock: Clock;
+  readonly #write: SignalSocketOptions['write'];
   readonly #silence: Timer;
   readonly #rate = new Allowance(RATE);
   readonly #kinds = new Map<string, Allowance>();
@@ -56,11 +60,12 @@ export class SignalSocket implements ClientSocket {
   #isText = false;
   #closed = false;
 
-  constructor(socket: WebSocket, participation: Participation, { log, clock }: SignalSocketOptions) {
+  constructor(socket: WebSocket, participation: Participation, { log, clock, write }: SignalSocketOptions) {
     this.#socket = socket;
     this.#participation = participation;
     this.#log = log;
     this.#clock = clock;
+    this.#write = write;
     this.#silence = new Timer(clock);
   }
 
@@ -84,7 +89,8 @@ export class SignalSocket implements ClientSocket {
       socket.terminate();
       return;
     }
-    socket.send(this.#isText ? SignalResponse.fromBinary(bytes).toJsonString() : bytes);
+    if (this.#isText) socket.send(SignalResponse.fromBinary(bytes).toJsonString());
+    else this.#write(binaryFrame(bytes));
   }
 
   /** Closes the websocket without notifying the participation. Idempotent. */

@@ -1,8 +1,7 @@
-import { networkOf, UnauthenticatedSockets, type Upgrade } from '@bloom/net';
+import { gatheredWrites, networkOf, UnauthenticatedSockets, type Upgrade } from '@bloom/net';
 import { MAX_PEER_MESSAGE_BYTES } from '@bloom/protocol';
 import { LogThrottle } from '@bloom/time';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { gatheredWrites } from './gathered-writes.js';
 import { attachPeerSocket, type PeerSocketOptions } from './peer-socket.js';
 
 /** The path that the client SDKs connect to. */

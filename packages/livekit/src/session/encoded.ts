@@ -1,8 +1,12 @@
 /**
- * Encodings of messages that name everybody in a room. Each session describes the same participants, so their parts
- * are encoded once per process and copied into the messages of all.
+ * Encodings of messages that name everybody in a room, written without the library's objects: each join costs some for
+ * everybody. Each session describes the same participants, so their parts are encoded once per process and copied into
+ * the messages of all.
  */
 import {
+  type ConnectionQuality,
+  ConnectionQualityInfo,
+  ConnectionQualityUpdate,
   JoinResponse,
   type ParticipantInfo_State,
   ParticipantInfo,
@@ -26,6 +30,16 @@ const OTHERS = numberOf(JoinResponse, 'otherParticipants');
 const PARTICIPANTS = numberOf(ParticipantUpdate, 'participants');
 const JOIN = numberOf(SignalResponse, 'join');
 const UPDATE = numberOf(SignalResponse, 'update');
+const SID = numberOf(ParticipantInfo, 'sid');
+const STATE = numberOf(ParticipantInfo, 'state');
+const VERSION = numberOf(ParticipantInfo, 'version');
+const IS_PUBLISHER = numberOf(ParticipantInfo, 'isPublisher');
+const REASON = numberOf(ParticipantInfo, 'disconnectReason');
+const QUALITY_UPDATE = numberOf(SignalResponse, 'connectionQuality');
+const QUALITIES = numberOf(ConnectionQualityUpdate, 'updates');
+const QUALITY_SID = numberOf(ConnectionQualityInfo, 'participantSid');
+const QUALITY = numberOf(ConnectionQualityInfo, 'quality');
+const SCORE = numberOf(ConnectionQualityInfo, 'score');
 
 /** What is said of a participant besides its record. */
 export interface ParticipantState {
@@ -38,14 +52,20 @@ export interface ParticipantState {
 }
 
 /** Returns a ParticipantInfo. */
-export function encodeParticipant(record: ParticipantRecord, { tracks, ...state }: ParticipantState): Bytes {
-  const own = new ParticipantInfo();
-  Object.assign(own, state, { isPublisher: tracks.length > 0 });
+export function encodeParticipant(
+  record: ParticipantRecord,
+  { sid, state, version, tracks, disconnectReason = 0 }: ParticipantState,
+): Bytes {
   const seen = { audio: 0, video: 0 };
 
   return Buffer.concat([
     encodedRecord(record),
-    own.toBinary(),
+    sidAnd(SID, sid, [
+      [STATE, state],
+      [VERSION, version],
+      [IS_PUBLISHER, tracks.length > 0 ? 1 : 0],
+      [REASON, disconnectReason],
+    ]),
     ...tracks.map((track) => encodedTrack(track, seen[track.kind]++)),
   ]);
 }
@@ -58,6 +78,23 @@ export function encodeJoin(join: JoinResponse, others: readonly Bytes[]): Bytes 
 /** Returns a SignalResponse with a ParticipantUpdate. */
 export function encodeUpdate(participants: readonly Bytes[]): Bytes {
   return field(UPDATE, Buffer.concat(participants.map((each) => field(PARTICIPANTS, each))));
+}
+
+/** How well the media of a participant flows. */
+export interface QualityOf {
+  participantSid: string;
+  quality: ConnectionQuality;
+  /** Of 5. */
+  score: number;
+}
+
+/** Returns a SignalResponse with a ConnectionQualityUpdate. */
+export function encodeQualities(all: readonly QualityOf[]): Bytes {
+  const infos = all.map(({ participantSid, quality, score }) =>
+    Buffer.concat([sidAnd(QUALITY_SID, participantSid, [[QUALITY, quality]]), float(SCORE, score)]),
+  );
+
+  return field(QUALITY_UPDATE, Buffer.concat(infos.map((each) => field(QUALITIES, each))));
 }
 
 function encodedRecord(record: ParticipantRecord): Bytes {
@@ -83,13 +120,39 @@ function encodedTrack(track: EndpointTrack, position: number): Bytes {
 
 /** Returns a length-delimited field. */
 function field(no: number, bytes: Bytes): Bytes {
-  return Buffer.concat([varint((no << 3) | 2), varint(bytes.length), bytes]);
+  const whole = Buffer.allocUnsafe(2 * MAX_VARINT + bytes.length);
+  const at = putVarint(whole, putVarint(whole, 0, (no << 3) | 2), bytes.length);
+  whole.set(bytes, at);
+
+  return whole.subarray(0, at + bytes.length);
 }
 
-function varint(value: number): Bytes {
-  const bytes: number[] = [];
-  for (let rest = value; ; rest >>>= 7) {
-    if (rest < 0x80) return Uint8Array.from([...bytes, rest]);
-    bytes.push((rest & 0x7f) | 0x80);
-  }
+/** Longest varint of a number below 2^32, bytes. */
+const MAX_VARINT = 5;
+
+/** Returns a field with a sid, which is ASCII, and fields with numbers or flags below 2^31. */
+function sidAnd(no: number, sid: string, numbers: readonly (readonly [no: number, value: number])[]): Bytes {
+  const whole = Buffer.allocUnsafe(2 * MAX_VARINT * (1 + numbers.length) + sid.length);
+  let at = putVarint(whole, putVarint(whole, 0, (no << 3) | 2), sid.length);
+  at += whole.write(sid, at, 'latin1');
+  for (const [each, value] of numbers) at = putVarint(whole, putVarint(whole, at, each << 3), value);
+
+  return whole.subarray(0, at);
+}
+
+/** Returns a field with a fraction. */
+function float(no: number, value: number): Bytes {
+  const whole = Buffer.allocUnsafe(MAX_VARINT + 4);
+  const at = putVarint(whole, 0, (no << 3) | 5);
+
+  return whole.subarray(0, whole.writeFloatLE(value, at));
+}
+
+/** Writes a number below 2^32, and returns the offset after it. */
+function putVarint(bytes: Bytes, at: number, value: number): number {
+  let rest = value;
+  for (; rest >= 0x80; rest >>>= 7) bytes[at++] = (rest & 0x7f) | 0x80;
+  bytes[at] = rest;
+
+  return at + 1;
 }

@@ -1,5 +1,6 @@
-import { ConnectionQuality, ConnectionQualityInfo, ConnectionQualityUpdate } from '@livekit/protocol';
+import { ConnectionQuality } from '@livekit/protocol';
 import type { Endpoint, SessionAction } from '@bloom/rooms';
+import { encodeQualities } from './encoded.js';
 import type { RemoteTrack } from './participants.js';
 import { type Message, speaks } from './responses.js';
 
@@ -20,6 +21,8 @@ const SCORE_OF: Readonly<Record<Quality, number>> = { lost: 0, poor: 2, good: 3.
 export interface FiguresParts {
   act: (action: SessionAction) => void;
   send: (message: Message) => void;
+  /** Sends a SignalResponse. */
+  sendBytes: (bytes: Uint8Array) => void;
   /** Returns the sid under which the client knows an endpoint; undefined for somebody whom it does not know. */
   sidOf: (endpointId: string) => string | undefined;
 }
@@ -73,12 +76,12 @@ export class Figures {
       const quality = this.#qualities.get(endpointId);
       const participantSid = this.#parts.sidOf(endpointId);
       if (quality === undefined || participantSid === undefined) return [];
-      return new ConnectionQualityInfo({ participantSid, quality: QUALITY_OF[quality], score: SCORE_OF[quality] });
+      return { participantSid, quality: QUALITY_OF[quality], score: SCORE_OF[quality] };
     });
     this.#untold.clear();
     this.#isGathering = false;
     if (updates.length === 0) return;
-    this.#parts.send({ case: 'connectionQuality', value: new ConnectionQualityUpdate({ updates }) });
+    this.#parts.sendBytes(encodeQualities(updates));
   }
 
   /** Tells a client all qualities once more that may have missed some. */

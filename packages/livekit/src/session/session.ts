@@ -89,6 +89,7 @@ class Session implements PeerSession {
     this.#figures = new Figures({
       act,
       send,
+      sendBytes: (bytes) => this.#sendBytes(bytes),
       sidOf: (id) => (id === options.peerId ? this.#me?.sid : this.#others.get(id)?.sid),
     });
     this.#muting = new Muting({

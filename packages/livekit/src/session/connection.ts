@@ -95,11 +95,11 @@ export class Connection {
     return true;
   }
 
-  /** Applies an offer. Returns undefined if it is not usable. */
+  /** Applies an offer. Returns undefined if it is not usable. `starting`: tracks that its answer connects first. */
   offer(
     { sdp, id }: { sdp: string; id: number },
     tracks: Iterable<RemoteTrack>,
-  ): (OfferOutcome & { negotiation: TransportNegotiation }) | undefined {
+  ): (OfferOutcome & { negotiation: TransportNegotiation; starting: RemoteTrack[] }) | undefined {
     this.descriptions = { offer: sdp };
     const offer = this.#parse(sdp);
     if (offer === undefined) return undefined;
@@ -112,6 +112,9 @@ export class Connection {
 
     return {
       ...outcome,
+      starting: [...planned.values()].flatMap(({ section: { track } }) =>
+        track === undefined || this.#connected.has(track) ? [] : [track],
+      ),
       negotiation: {
         generation: this.#generation,
         ice: this.#iceFor(offer),

@@ -25,6 +25,8 @@ export interface NegotiatingParts {
   others: Participants;
   settings: TrackSettings;
   isWanted: (track: RemoteTrack) => boolean;
+  /** The client's media has been connected. */
+  isMediaUp: () => boolean;
   act: (action: SessionAction) => void;
   send: (message: Message) => void;
   leave: (reason: DisconnectReason, action: LeaveRequest_Action) => void;
@@ -79,7 +81,7 @@ export class Negotiating {
 
   /** Applies an offer of the client. Undefined if it has to wait, or if the client has to leave because of it. */
   offer(offer: SessionDescription): OfferChanges | undefined {
-    const { others, act, send } = this.#parts;
+    const { others, settings, isMediaUp, act, send } = this.#parts;
     if (this.#connection.postpones(offer)) return undefined;
     if (this.#downlink === undefined) this.#answered();
     const outcome = this.#connection.offer(offer, this.#downlink === undefined ? others.tracks() : []);
@@ -89,6 +91,8 @@ export class Negotiating {
     }
     // The media plane comes first: no track may be announced before it knows the track.
     act({ type: 'negotiate', negotiation: outcome.negotiation });
+    // Pion takes packets of an unknown SSRC for simulcast, and goes on taking some from the track that it turns out to be.
+    if (isMediaUp()) for (const track of outcome.starting) act({ type: 'media', command: settings.hold(track) });
     for (const { request } of outcome.failed)
       send(refusedTrack(request, RequestResponse_Reason.UNSUPPORTED_TYPE, 'no codec of this track can be used here'));
 

@@ -106,6 +106,7 @@ class Session implements PeerSession {
       others: this.#others,
       settings: this.#settings,
       isWanted: (track) => isWanted(track, this.#self),
+      isMediaUp: () => this.#mediaUp,
       act,
       send,
       leave: (reason, action) => this.#leave(reason, action),

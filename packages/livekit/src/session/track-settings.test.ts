@@ -44,3 +44,29 @@ describe('pictures per second', () => {
     ]);
   });
 });
+
+describe('a track that comes while media flows', () => {
+  const held = (paused: boolean): object => ({ type: 'setTrackPaused', peerId: 'me', trackId: 'v', paused });
+  const joined = (): ScriptedClient => {
+    const client = new ScriptedClient().join().offer([LINE]).input({ type: 'dtlsConnected' });
+    client.input({ type: 'endpointAdded', endpoint: native('bob', [track('v')]) });
+    commands(client);
+
+    return client.offerOnly([LINE]);
+  };
+
+  test('waits until its client has been sent the answer', () => {
+    const client = joined();
+    expect(commands(client)).toEqual([held(true)]);
+    client.input({ type: 'negotiated', generation: 2 });
+    expect(commands(client)).toEqual([held(false)]);
+  });
+
+  test('stays paused if its client wants it paused', () => {
+    const client = joined();
+    set(client, { disabled: true });
+    commands(client);
+    client.input({ type: 'negotiated', generation: 2 });
+    expect(commands(client)).toEqual([held(true)]);
+  });
+});

@@ -16,6 +16,8 @@ const DEFAULT: Setting = { paused: false, variant: undefined, fps: null };
 export class TrackSettings {
   readonly #peerId: string;
   readonly #settings = new WeakMap<RemoteTrack, Setting>();
+  /** Tracks that are paused until they are connected. */
+  readonly #held = new WeakSet<RemoteTrack>();
 
   constructor(peerId: string) {
     this.#peerId = peerId;
@@ -45,6 +47,13 @@ export class TrackSettings {
     return before.paused ? [] : [this.#pause(track, true)];
   }
 
+  /** Returns the command that stops a track until it is connected. */
+  hold(track: RemoteTrack): MediaCommand {
+    this.#held.add(track);
+
+    return this.#pause(track, true);
+  }
+
   /** Returns the commands for a track that has just been connected. By default a client gets the best layer. */
   again(track: RemoteTrack): MediaCommand[] {
     const best = chooseVariant(track.info, { quality: VideoQuality.HIGH, width: 0, height: 0 });
@@ -53,7 +62,7 @@ export class TrackSettings {
     return [
       ...(setting.variant === undefined ? [] : [this.#target(track, setting.variant)]),
       ...(setting.fps === null ? [] : [this.#limit(track, setting.fps)]),
-      ...(setting.paused ? [this.#pause(track, true)] : []),
+      ...(this.#held.delete(track) || setting.paused ? [this.#pause(track, setting.paused)] : []),
     ];
   }
 

@@ -94,8 +94,9 @@ export class Downlink {
   /** Returns an offer if the client is to receive something else than it has last answered. */
   offer(tracks: Iterable<RemoteTrack>): SessionDescription | undefined {
     if (this.#unanswered !== undefined) return undefined;
+    const carried = new Set(this.#sections.map(({ track }) => track));
     const waiting = [...tracks].filter(
-      (track) => this.#isWanted(track) && !this.#impossible.has(track) && !this.carries(track),
+      (track) => this.#isWanted(track) && !this.#impossible.has(track) && !carried.has(track),
     );
     const ends = this.#sections.some(({ track }) => track !== undefined && !this.#isWanted(track));
     const starts = waiting.filter((track) => this.#assign(track));

@@ -5,7 +5,7 @@ import {
   type SessionDescription,
 } from '@livekit/protocol';
 import type { Identifiers } from '@bloom/negotiation';
-import type { PeerSessionOptions, SessionAction } from '@bloom/rooms';
+import type { PeerSessionOptions, SessionAction, SessionInput } from '@bloom/rooms';
 import { Connection } from './connection.js';
 import { Downlink } from './downlink.js';
 import type { Participants, RemoteTrack } from './participants.js';
@@ -17,6 +17,15 @@ import type { TrackSettings } from './track-settings.js';
 const ASK_AGAIN_MS = 5_000;
 /** How long the client has to answer an offer of the server; then it has given up as well. */
 const ANSWER_TIMEOUT_MS = 15_000;
+
+/** Inputs that never change which tracks the client is to receive, though large rooms have many of them. */
+const UNRELATED: ReadonlySet<SessionInput['type']> = new Set([
+  'dataPacket',
+  'layersNeeded',
+  'qualityChanged',
+  'roomMessage',
+  'voiceActivity',
+]);
 
 export interface NegotiatingParts {
   options: PeerSessionOptions;
@@ -148,9 +157,12 @@ export class Negotiating {
     if (this.#downlink !== undefined) this.#answered();
   }
 
-  /** Offers, or requests an offer, when tracks wait for a section, or a section waits to become inactive. */
-  consider(): void {
-    if (this.#isAway) return;
+  /**
+   * Offers, or requests an offer, when tracks wait for a section, or a section waits to become inactive. `after`: what
+   * the session has just handled.
+   */
+  consider(after: SessionInput['type']): void {
+    if (this.#isAway || UNRELATED.has(after)) return;
     const { others, act, send } = this.#parts;
     if (this.#downlink !== undefined) {
       const offer = this.#downlink.offer(others.tracks());

@@ -58,3 +58,17 @@ test('applies only the newest of the offers that arrive while the media plane ap
   client.input({ type: 'negotiated', generation: 2 });
   expect(client.heard('answer')).toMatchObject([{ id: 3 }]);
 });
+
+test('looks at no track again for data, speech and qualities, of which large rooms have many', () => {
+  let looks = 0;
+  const watched = track('v');
+  Object.defineProperty(watched, 'encrypted', { get: () => void (looks += 1) });
+  const client = new ScriptedClient().join([native('bob', [watched])]).offer([VIDEO]);
+  looks = 0;
+  client.input({ type: 'dataPacket', label: '_lossy', data: new Uint8Array(1) });
+  client.input({ type: 'voiceActivity', trackId: 'v', status: 'speech' });
+  client.input({ type: 'qualityChanged', endpointId: 'peer-bob', quality: 'good' });
+  expect(looks).toBe(0);
+  client.input({ type: 'endpointAdded', endpoint: native('eve') });
+  expect(looks).toBeGreaterThan(0);
+});

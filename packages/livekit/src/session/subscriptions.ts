@@ -70,7 +70,8 @@ export class Subscriptions {
       if (this.#sections.has(mid)) continue;
       this.#sections.set(mid, { mid, kind: kind as TrackKind, track: undefined, ssrc: 0, rtxSsrc: 0 });
     }
-    const waiting = [...tracks].filter((track) => this.#isWanted(track) && !this.carries(track));
+    const carried = this.#carried();
+    const waiting = [...tracks].filter((track) => this.#isWanted(track) && !carried.has(track));
     const taken = new Set(
       media.flatMap(({ sources }) => sources.flatMap(({ ssrc, rtx }) => (rtx === undefined ? [ssrc] : [ssrc, rtx]))),
     );
@@ -92,8 +93,9 @@ export class Subscriptions {
   missing(tracks: Iterable<RemoteTrack>): { audio: number; video: number; needsOffer: boolean } {
     const missing = { audio: 0, video: 0 };
     let needsOffer = false;
+    const carried = this.#carried();
     for (const track of tracks) {
-      if (!this.#isWanted(track) || this.#impossible.has(track) || this.carries(track)) continue;
+      if (!this.#isWanted(track) || this.#impossible.has(track) || carried.has(track)) continue;
       missing[track.info.kind] += 1;
       needsOffer = true;
     }
@@ -118,6 +120,10 @@ export class Subscriptions {
     }
 
     return ended;
+  }
+
+  #carried(): ReadonlySet<RemoteTrack | undefined> {
+    return new Set([...this.#sections.values()].map(({ track }) => track));
   }
 
   #assign(

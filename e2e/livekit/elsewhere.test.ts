@@ -48,6 +48,7 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
   afterEach(async () => {
     cleanUp();
     for (const node of cluster.nodes) if (!node.runs) node.start();
+    await owner.api.request('DELETE', '/node/drain');
     await cluster.complete();
     await cluster.deleteAllRooms();
   });
@@ -97,7 +98,20 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
     await until('the backend knows that she has left', () => receiver.heard.includes(`peerDeleted ${room}`));
   });
 
-  test('comes back to a room that moves, as the participant that it was', async () => {
+  test.each([
+    [
+      'moves',
+      (room: string) =>
+        until('the room has moved', async () => {
+          const { status } = await owner.api.request('POST', `/room/${room}/move`, { node: 'app@app1' });
+          return status === 200;
+        }),
+    ],
+    [
+      'leaves a node that drains',
+      () => owner.bloomctl(owner.checkout, 'drain', 'app@app2', '--move', '--wait', '--yes'),
+    ],
+  ])('comes back to a room that %s, as the participant that it was', async (_, move) => {
     const room = await cluster.roomOn(owner, { webhookUrl: receiver.url });
     const url = owner.url.replace('http', 'ws');
     const ann = await Participant.join(await stage.page('livekit'), { url, room, identity: 'ann' });
@@ -113,17 +127,15 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
     const heard = receiver.heard.length;
 
     const from = performance.now();
-    await until('the room has moved', async () => {
-      const { status } = await owner.api.request('POST', `/room/${room}/move`, { node: 'app@app1' });
-      return status === 200;
-    });
+    await move(room);
     await Promise.all([ann.logged('reconnected'), bob.logged('reconnected'), eve.reconnected()]);
     await Promise.all([bob.plays('red', 'ann'), bob.plays('blue', 'eve')]);
     await bob.hears(440, 'ann');
     await bob.hears(880, 'eve');
-    const { hz, rgb } = await eve.received();
+    const { hz, rgb, maxGapMs } = await eve.received();
     expect(Math.abs(hz - 440)).toBeLessThan(20);
     expect(rgb[0]).toBeGreaterThan(150);
+    promise('pause of a picture for rtc-node while its room moves', maxGapMs, PAUSE_MS);
     promise('return of LiveKit clients to a moved room', performance.now() - from, RETURN_MS);
     expect(await other.rooms()).toContain(room);
     expect(await participantsSeenBy(bob)).toEqual(people);
@@ -131,6 +143,9 @@ browserSuite('livekit-client behind a load balancer', { node: start, needs: ['ne
       await new Promise((resolve) => setTimeout(resolve, 10_500));
       return true;
     });
+    expect(eve.reconnects).toBe(1);
+    const log = await ann.page.evaluate(() => window.livekit.log);
+    expect(log.filter((line) => line === 'reconnected')).toHaveLength(1);
     const after = await owner.api.room(room);
     // They may publish again in another order.
     const anyOrder = peers.map((peer: { tracks: unknown[] }) => ({

@@ -1,6 +1,7 @@
 // Somebody with LiveKit's native SDK for Node, as a program: the SDK ends its whole process when something is wrong.
 // Usage: native-person.mjs URL TOKEN. Publishes blue pictures and a tone of 880 Hz, and writes as lines of JSON what it
-// receives: `{"hz"}` of a second of sound, `{"rgb"}` of the middle of the tenth picture; and `{"reconnected"}`.
+// receives: `{"hz"}` of a second of sound, `{"rgb"}` of the middle of the tenth picture of a track, with the longest
+// pause between two pictures so far; and `{"reconnected"}`, with the number of times.
 import {
   AudioFrame,
   AudioSource,
@@ -40,14 +41,19 @@ async function hear(track) {
   }
 }
 
+let [lastMs, maxGapMs] = [Infinity, 0];
+
 async function see(track) {
   let count = 0;
   for await (const { frame } of new VideoStream(track)) {
+    const nowMs = performance.now();
+    maxGapMs = Math.max(maxGapMs, nowMs - lastMs);
+    lastMs = nowMs;
     count += 1;
-    if (count < 10) continue;
+    if (count !== 10) continue;
     const { data, width, height } = frame.convert(VideoBufferType.RGBA);
     const at = (Math.floor(height / 2) * width + Math.floor(width / 2)) * 4;
-    return say({ rgb: [...data.subarray(at, at + 3)] });
+    say({ rgb: [...data.subarray(at, at + 3)], maxGapMs });
   }
 }
 
@@ -67,7 +73,8 @@ function sendPictures(source) {
 
 const room = new Room();
 room.on(RoomEvent.TrackSubscribed, (track) => void (track.kind === TrackKind.KIND_AUDIO ? hear : see)(track));
-room.on(RoomEvent.Reconnected, () => say({ reconnected: true }));
+let reconnected = 0;
+room.on(RoomEvent.Reconnected, () => say({ reconnected: (reconnected += 1) }));
 await room.connect(url, token, { autoSubscribe: true, dynacast: false });
 const [tone, picture] = [new AudioSource(RATE, 1), new VideoSource(SIZE.width, SIZE.height)];
 const publish = (track, source) => room.localParticipant.publishTrack(track, new TrackPublishOptions({ source }));

@@ -8,11 +8,15 @@ import { tokenFor } from './participant.js';
 const PROGRAM = fileURLToPath(new URL('./native-person.mjs', import.meta.url));
 const RECEIVED_MS = 15_000;
 
-/** What the person has told: the pitch of a sound, the colour of a picture, that it is connected again. */
+/**
+ * What the person has told: the pitch of a sound, the colour of a picture and the longest pause before it, how often it
+ * was connected again.
+ */
 interface Told {
   hz?: number;
   rgb?: [number, number, number];
-  reconnected?: boolean;
+  maxGapMs?: number;
+  reconnected?: number;
 }
 
 /** Publishes blue pictures and a tone of 880 Hz. */
@@ -38,18 +42,23 @@ export class NativePerson {
   }
 
   /** Waits until the person has received a tone and a picture since it was last asked. Returns them. */
-  async received(): Promise<Required<Pick<Told, 'hz' | 'rgb'>>> {
+  async received(): Promise<Required<Pick<Told, 'hz' | 'rgb' | 'maxGapMs'>>> {
     await until(() => this.#told.hz !== undefined && this.#told.rgb !== undefined, RECEIVED_MS);
-    const { hz = 0, rgb = [0, 0, 0] } = this.#told;
+    const { hz = 0, rgb = [0, 0, 0], maxGapMs = 0 } = this.#told;
     delete this.#told.hz;
     delete this.#told.rgb;
 
-    return { hz, rgb };
+    return { hz, rgb, maxGapMs };
   }
 
   /** Waits until the person is connected again. */
   async reconnected(): Promise<void> {
-    await until(() => this.#told.reconnected === true, RECEIVED_MS);
+    await until(() => this.reconnects > 0, RECEIVED_MS);
+  }
+
+  /** How often the person was connected again. */
+  get reconnects(): number {
+    return this.#told.reconnected ?? 0;
   }
 
   close(): void {

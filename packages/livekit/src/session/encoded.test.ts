@@ -41,6 +41,25 @@ test('takes the source of a track from its position, which differs between what 
   ]);
 });
 
+test('describes a track that has changed once for all sessions, and anew after the next change', () => {
+  let described = 0;
+  const metadata = {
+    get source() {
+      described += 1;
+      return 'camera';
+    },
+  };
+  const shared = track('shared', 'video', { metadata });
+  const muted = (publisher: boolean) => ({ ...shared, muted: { publisher } });
+  const isMuted = (publisher: boolean) =>
+    ParticipantInfo.fromBinary(encodeParticipant(record, { ...state, tracks: [muted(publisher)] })).tracks[0]?.muted;
+  expect(isMuted(true)).toBe(true);
+  const once = described;
+  expect(isMuted(true)).toBe(true);
+  expect(described).toBe(once);
+  expect(isMuted(false)).toBe(false);
+});
+
 test('names many others in a join and in an update', () => {
   const others = Array.from({ length: 500 }, (_, i) => encodeParticipant(record, { ...state, sid: `PA_${i}`, tracks }));
   const join = SignalResponse.fromBinary(encodeJoin(new JoinResponse({ serverVersion: 'v' }), others)).message;

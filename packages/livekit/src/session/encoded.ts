@@ -20,9 +20,12 @@ import { trackInfo } from './track-info.js';
 
 type Bytes = Uint8Array;
 
-/** By records and tracks, which are replaced rather than changed. */
+/** By records, which are replaced rather than changed. */
 const RECORDS = new WeakMap<ParticipantRecord, Bytes>();
-const TRACKS = new WeakMap<EndpointTrack, { position: number; bytes: Bytes }>();
+/** By id. Each session replaces the description of a track that changes by one of its own, with the same parts. */
+const TRACKS = new Map<string, { track: EndpointTrack; position: number; bytes: Bytes }>();
+/** Number of tracks whose encodings are kept. */
+const MAX_TRACKS = 4_096;
 
 const numberOf = (message: { fields: { findJsonName(name: string): { no: number } | undefined } }, name: string) =>
   message.fields.findJsonName(name)!.no;
@@ -109,13 +112,26 @@ function encodedRecord(record: ParticipantRecord): Bytes {
 
 /** Returns the field of a ParticipantInfo. */
 function encodedTrack(track: EndpointTrack, position: number): Bytes {
-  let known = TRACKS.get(track);
-  if (known?.position !== position) {
-    known = { position, bytes: new ParticipantInfo({ tracks: [trackInfo(track, position)] }).toBinary() };
-    TRACKS.set(track, known);
+  let known = TRACKS.get(track.trackId);
+  if (known?.position !== position || !isSame(known.track, track)) {
+    known = { track, position, bytes: new ParticipantInfo({ tracks: [trackInfo(track, position)] }).toBinary() };
+    if (TRACKS.size >= MAX_TRACKS) TRACKS.clear();
+    TRACKS.set(track.trackId, known);
   }
 
   return known.bytes;
+}
+
+/** Returns true if clients are told the same of both. */
+function isSame(a: EndpointTrack, b: EndpointTrack): boolean {
+  return (
+    a.kind === b.kind &&
+    a.codec === b.codec &&
+    a.metadata === b.metadata &&
+    a.encodings === b.encodings &&
+    a.muted?.publisher === b.muted?.publisher &&
+    a.muted?.server === b.muted?.server
+  );
 }
 
 /** Returns a length-delimited field. */

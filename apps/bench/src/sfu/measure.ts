@@ -25,6 +25,8 @@ export interface Measurement {
   load: Load;
   /** The server's CPU time per packet that arrived at a subscriber, in microseconds; median of the windows. */
   microsPerPacket: number;
+  /** The same without what the connected clients cost at rest: pings of their websockets, checks, timers. */
+  microsBeyondRest: number;
   /** Share of one core. */
   cores: number;
   /** CPU time of the busiest thread, as a share of that of the two busiest, 0.5 to 1. */
@@ -91,7 +93,8 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       await server.subscribe(receiver);
     }
     const joining = { micros: cpuMicros(server.pid) - before.cpu, ms: performance.now() - before.at };
-    const rest = (before.rest + (await atRest(server.pid))) / 2;
+    const allAtRest = await atRest(server.pid);
+    const rest = (before.rest + allAtRest) / 2;
     const joinCpuMs = (joining.micros - rest * joining.ms) / (load.subscribers - cold) / 1000;
 
     sink = new Sink(receivers);
@@ -101,6 +104,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
     sink.reset();
 
     const costs: number[] = [];
+    const beyondRest: number[] = [];
     const shares: number[] = [];
     let arrived = 0;
     let wanted = 0;
@@ -115,8 +119,10 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       const cpu = cpuMicros(server.pid) - from.cpu;
       const packets = sink.packets - from.packets;
       generator += cpuMicros(process.pid) + cpuMicros(sink.pid) - own;
+      const elapsedMs = performance.now() - from.at;
       costs.push(cpu / packets);
-      shares.push(cpu / ((performance.now() - from.at) * 1000));
+      beyondRest.push((cpu - allAtRest * elapsedMs) / packets);
+      shares.push(cpu / (elapsedMs * 1000));
       arrived += packets;
       wanted += (publisher.sent - from.sent) * load.subscribers;
     }
@@ -127,6 +133,7 @@ export async function measure(kind: ServerKind, load: Load, progress: (text: str
       server: kind.name,
       load,
       microsPerPacket: median(costs),
+      microsBeyondRest: median(beyondRest),
       cores: median(shares),
       busierShare: busiest / (busiest + second),
       packetsPerSecond: (arrived / elapsedMs) * 1000,

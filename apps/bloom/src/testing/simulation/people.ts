@@ -117,14 +117,16 @@ export class People {
     if (node.hasStopped) return;
     const label = `${node.machine.host} connect ${person.name}`;
     let isClosed = false;
+    let own: AttachedPeer | undefined;
     const socket = {
       send: () => undefined,
       close: (code: number) => {
         this.#cluster.note(`${label} closed with ${code}`);
         isClosed = true;
         // The end of a real websocket follows its close frame.
-        const closing = person.attached;
-        this.#cluster.world.schedule(node.machine, 1, () => closing?.detach('closed_by_server'));
+        this.#cluster.world.schedule(node.machine, 1, () => own?.detach('closed_by_server'));
+        // The person may have come back through another one, while the owner of this one was frozen.
+        if (own !== person.attached) return;
         person.attached = undefined;
         if (code === MOVED) this.#comeBack(person);
       },
@@ -137,6 +139,7 @@ export class People {
         return;
       }
       if (isClosed) return attached.detach('closed_by_server');
+      own = attached;
       person.attached = attached;
       this.#checkReturn(person);
       attached.receive(JSON.stringify([{ type: 'join', metadata: null }]));

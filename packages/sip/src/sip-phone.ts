@@ -55,6 +55,8 @@ export interface DialOptions {
   ringTimeoutMs?: number;
   /** An answered call ends after this long without a sign of life, see `Liveness`. Default 60 s; 0 disables it. */
   mediaTimeoutMs?: number;
+  /** Returns true while another phone may have taken the call over: this one neither asks nor ends it meanwhile. */
+  isElsewhere?: (() => boolean) | undefined;
 }
 
 interface OpenOptions extends DialOptions {
@@ -306,6 +308,7 @@ export class SipPhone {
       clock: this.#clock,
       timeoutMs,
       quietFor: () => media.quietFor(),
+      isElsewhere: options.isElsewhere,
       ask: (answered) => call.ask(answered),
       onGone: () => call.hangUp('media_timeout'),
     });

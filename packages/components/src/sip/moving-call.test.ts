@@ -41,7 +41,7 @@ afterEach(async () => {
 });
 
 /** Starts the phone of one node. */
-async function phone(resumed?: Resumed): Promise<Phone> {
+async function phone(resumed?: Resumed, isFenced = () => false): Promise<Phone> {
   const service = new SipService({ processes: new Processes({ log: silentLog }), address: '127.0.0.1', entry });
   services.push(service);
   const registrarCredentials = { address: provider.address, username: 'room', password: 'geheim' };
@@ -50,6 +50,7 @@ async function phone(resumed?: Resumed): Promise<Phone> {
   const log: string[] = [];
   const component = prepared.start({
     ...room.host,
+    isFenced,
     ...(resumed === undefined ? {} : { resumed }),
     log: createLogger({ level: 'info', sink: (line) => void log.push(line) }),
   });
@@ -59,8 +60,8 @@ async function phone(resumed?: Resumed): Promise<Phone> {
 }
 
 /** Returns a phone with an answered call. */
-async function calling(): Promise<Phone> {
-  const from = await phone();
+async function calling(isFenced?: () => boolean): Promise<Phone> {
+  const from = await phone(undefined, isFenced);
   from.component.dial?.('+1234');
   await until(() => from.room.sent.length > 3);
 
@@ -100,6 +101,12 @@ describe('the call of a room that moves', () => {
     await until(() => isInspected(to)?.call === null);
     expect(isInspected(to)?.lastCall).toMatchObject({ number: '+1234', reason: 'hung_up' });
     await until(() => provider.titles().includes('BYE'));
+  });
+
+  test('is not hung up by a node that its standby may have replaced', async () => {
+    const from = await calling(() => true);
+    await from.component.close();
+    expect(provider.titles()).not.toContain('BYE');
   });
 
   test('is hung up, with a line in the log, if the provider does not accept the other node', async () => {

@@ -165,11 +165,12 @@ export class SipComponent implements Component {
     return call === undefined ? {} : { call };
   }
 
-  /** Hangs up, unless the call continues on another node, and unregisters; takes at most 3 s. */
+  /** Hangs up, unless the call continues on another node or may do so, and unregisters; takes at most 3 s. */
   close(moved = false): Promise<void> {
     if (this.#closing === undefined) {
       // Not a call that was answered since: the other node knows nothing of it.
-      this.#closing = this.#close(moved && this.#leaving !== undefined);
+      const leaves = (moved && this.#leaving !== undefined) || this.#options.host.isFenced?.() === true;
+      this.#closing = this.#close(leaves);
       this.#options.onClosing(this.#closing);
     }
     return this.#closing;
@@ -261,6 +262,7 @@ export class SipComponent implements Component {
     const options = {
       audio: room.open,
       codecs: CODECS,
+      isElsewhere: this.#options.host.isFenced,
       onEvent: (event: CallEvent) => this.#callTold(call, event),
     };
     if (former === undefined) {

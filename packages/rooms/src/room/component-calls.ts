@@ -28,6 +28,8 @@ export interface AddComponentOptions {
   config: NamedConfig;
   media: MediaRoom;
   newId: () => string;
+  /** See `ComponentHost`. */
+  isFenced: () => boolean;
   context: ActorContext<RoomProtocol>;
   /** Context of the room's own lifetime: later reports of a component belong to no request. */
   life: ActorContext<RoomProtocol>;
@@ -35,7 +37,7 @@ export interface AddComponentOptions {
 
 /** Checks in the order that clients rely on: kind, codec, limit, options (docs/reference/http-api.md, "Components"). */
 export async function addComponent(
-  { machine, kinds, config, media, newId, context, life }: AddComponentOptions,
+  { machine, kinds, config, media, newId, isFenced, context, life }: AddComponentOptions,
   type: ComponentType,
   options: unknown,
 ): Promise<Outcome<ComponentView>> {
@@ -65,7 +67,7 @@ export async function addComponent(
   const id = newId();
   const { properties } = prepared;
   const component = { id, type, options: asked, properties, origins: new Set<string>(), prepared };
-  const isStarted = startComponent({ machine, config, media, context, life }, component);
+  const isStarted = startComponent({ machine, config, media, isFenced, context, life }, component);
 
   return isStarted ? done({ id, type, properties, tracks: [] }) : refusals.componentFailed(type);
 }
@@ -85,7 +87,7 @@ type Starting = Pick<ComponentRecord, 'id' | 'type' | 'options' | 'properties' |
 
 /** Starts a component and adds it to the room. Returns false if it does not start. */
 function startComponent(
-  { machine, config, media, context, life }: Omit<AddComponentOptions, 'kinds' | 'newId'>,
+  { machine, config, media, isFenced, context, life }: Omit<AddComponentOptions, 'kinds' | 'newId'>,
   { prepared, resumed, ...component }: Starting,
 ): boolean {
   const { id, type } = component;
@@ -99,6 +101,7 @@ function startComponent(
       videoCodec,
       componentId: id,
       media,
+      isFenced,
       log: life.log.child({ componentId: id }),
       ...(resumed === undefined ? {} : { resumed }),
       report: (report) => {

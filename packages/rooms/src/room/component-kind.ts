@@ -55,6 +55,8 @@ export interface ComponentHost extends ComponentRoom {
   readonly log: Log;
   /** Set for a component that ran on another node, from which its room has moved here. */
   readonly resumed?: Resumed;
+  /** Returns true while another node may run the room: then nothing is said in its name. Absent: never. */
+  isFenced?: (() => boolean) | undefined;
   /**
    * Delivers reports in order and ignores those of a removed component. Reports made before `start` returns take effect
    * before any later call on the room.

@@ -6,7 +6,7 @@ import { Liveness } from './liveness.js';
 const SECOND = 1000;
 
 /** A call whose phone sends packets and answers OPTIONS only when the test makes it. */
-function call() {
+function call({ isElsewhere = () => false } = {}) {
   const clock = new ManualClock();
   const asked: { atMs: number; answered: () => void }[] = [];
   const phone: { packetAtMs: number | undefined; goneAtMs: number | undefined } = {
@@ -16,6 +16,7 @@ function call() {
   const liveness = new Liveness({
     clock,
     timeoutMs: 60 * SECOND,
+    isElsewhere,
     quietFor: () => (phone.packetAtMs === undefined ? undefined : clock.now() - phone.packetAtMs),
     ask: (answered) => asked.push({ atMs: clock.now(), answered }),
     onGone: () => {
@@ -64,6 +65,19 @@ test('drops a phone without any sign of life after 60 s', () => {
   const { phone, pass } = call();
   pass(61);
   expect(phone.goneAtMs).toBe(60 * SECOND);
+});
+
+test('neither asks nor drops a phone that another one may have, and begins anew once none has', () => {
+  let isElsewhere = false;
+  const { asked, phone, pass } = call({ isElsewhere: () => isElsewhere });
+  pass(5);
+  isElsewhere = true;
+  pass(100);
+  expect([asked, phone.goneAtMs]).toEqual([[], undefined]);
+  isElsewhere = false;
+  pass(61);
+  expect(asked[0]?.atMs).toBe(115 * SECOND);
+  expect(phone.goneAtMs).toBe(165 * SECOND);
 });
 
 test('keeps a phone whose packets wait unread behind a pause of the process', () => {

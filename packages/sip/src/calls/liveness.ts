@@ -10,6 +10,8 @@ export interface LivenessOptions {
   timeoutMs: number;
   /** Returns the milliseconds since the phone's last packet; undefined before the first. */
   quietFor: () => number | undefined;
+  /** Returns true while another phone may have taken the call over: then silence here says nothing. Default: never. */
+  isElsewhere?: (() => boolean) | undefined;
   /** Asks the other side whether it still has the call; `answered` is called when it responds. */
   ask: (answered: () => void) => void;
   onGone: () => void;
@@ -57,8 +59,9 @@ export class Liveness {
   }
 
   #check(): void {
-    const { clock, timeoutMs, quietFor, ask, onGone } = this.#options;
+    const { clock, timeoutMs, quietFor, isElsewhere, ask, onGone } = this.#options;
     const now = clock.now();
+    if (isElsewhere?.() === true) this.#sign();
     const sinceMs = now - this.#signAt;
     const quietMs = Math.min(sinceMs, quietFor() ?? sinceMs);
     if (quietMs >= timeoutMs && !this.#isHeld) {

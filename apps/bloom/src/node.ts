@@ -315,6 +315,7 @@ function openRooms(parts: RoomParts): {
     passesOn: (roomId) => host.relayRef(roomId) !== undefined,
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     processes,
+    takerOf: (roomId) => reached.cluster?.registry.departures.takerOf(roomId),
     log,
   });
   closing.onClose('streams', () => hls.settled());

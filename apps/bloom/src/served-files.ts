@@ -61,7 +61,7 @@ export function servedFiles({ system, log, own, cluster }: ServedFilesOptions): 
 /** Adapts the streams of this node to the HTTP API. */
 export function liveStreams(hls: HlsService): LiveStreams {
   return {
-    taken: (report) => hls.filesTaken(report),
+    taken: (report, node) => hls.filesTaken(report, node),
     open: async ({ roomId, fileName, blocking: waitFor, stored = false, signal }) => {
       const located = await hls.locate({ roomId, fileName, waitFor, stored, signal }).catch((error: unknown) => {
         if (!(error instanceof HlsError)) throw error;

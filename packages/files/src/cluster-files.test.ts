@@ -26,7 +26,9 @@ class Cluster {
       const { system, frozen } = this.node(node);
       if (frozen) return Promise.reject(new Error(`no answer within ${timeoutMs} ms`));
 
-      return system.call<FilesProtocol, typeof message.type>(FILES_ACTOR, message, timeoutMs) as never;
+      // As the border of the actors adds it.
+      const sent = message.type === 'streamTaken' ? { ...message, from: 'a' } : message;
+      return system.call<FilesProtocol, typeof message.type>(FILES_ACTOR, sent as never, timeoutMs) as never;
     },
     cast: (node, message) => {
       this.calls.push(`${node} ${message.type}`);
@@ -126,7 +128,7 @@ describe('the stream of a room on another node', () => {
     expect([bytes.toString(), stream.stored]).toEqual(['#EXTM3U\n', ['main.m3u8']]);
     const report = { roomId: 'room', track: 'main', how: 'copied' } as const;
     await cluster.remote.streamTaken('b', report);
-    expect(stream.reports).toEqual([report]);
+    expect(stream.reports).toEqual([{ ...report, node: 'a' }]);
     cluster.members.delete('b');
     await expect(cluster.remote.streamTaken('b', report)).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
   });

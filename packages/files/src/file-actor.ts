@@ -220,8 +220,8 @@ export function fileBehaviour({
             MediaFileError,
           ),
         ),
-      streamTaken: (_state, { roomId, track, how }) => {
-        streams.taken?.({ roomId, track, how });
+      streamTaken: (_state, { roomId, track, how, from }) => {
+        if (from !== undefined) streams.taken?.({ roomId, track, how }, from);
 
         return { ok: true, value: null };
       },

@@ -10,6 +10,7 @@ import {
   object,
   oneOf,
   optional,
+  origin,
   outcome,
   tagged,
   takes,
@@ -64,8 +65,11 @@ export type FilesProtocol = {
   /** Reports that a new recording with that id has begun on the sender. */
   began: (message: { id: string }) => void;
   remove: (message: { id: string }) => FileOutcome<null>;
-  /** Reports that the sender has got the stored files of a stream whose room has moved to it. */
-  streamTaken: (message: TakenFiles) => FileOutcome<null>;
+  /**
+   * Reports that the sender has got the stored files of a stream whose room has moved to it. `from` is read from the
+   * link.
+   */
+  streamTaken: (message: TakenFiles & { from?: string }) => FileOutcome<null>;
   /** Returns recordings of tracks, newest first. */
   listRaw: (message: RawQuery) => FileOutcome<RawList>;
   /** Opens a file of a recording of tracks, as `open` does. */
@@ -172,7 +176,10 @@ export const FILES_SHAPES: Shapes<FilesProtocol> = {
   ),
   began: takes({ id: text() }),
   remove: takes({ id: text() }, fileOutcome(constant(null))),
-  streamTaken: takes({ roomId: text(), track: text(), how: oneOf(TAKEN_HOW) }, fileOutcome(constant(null))),
+  streamTaken: takes(
+    { roomId: text(), track: text(), how: oneOf(TAKEN_HOW), from: origin },
+    fileOutcome(constant(null)),
+  ),
   listRaw: takes(
     { limit: count, roomId: optional(text()), after: optional(object(place)) },
     fileOutcome(object({ recordings: list(rawRecording, MAX_RAW_LISTED), isWhole: flag })),

@@ -27,8 +27,8 @@ export interface LiveStreams {
    *   without a cause for the stream of a room that has just left this node
    */
   open(request: StreamRequest): Promise<ServedFile>;
-  /** Called when another node has got the stored files of a stream whose room has left this one. */
-  taken?(report: TakenFiles): void;
+  /** Called when `node` says that it has got the stored files of a stream whose room has left this one. */
+  taken?(report: TakenFiles, node: string): void;
 }
 
 /** How another node has got the stored files of a stream: all, those on a disk that both use, or the newest only. */

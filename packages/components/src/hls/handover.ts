@@ -30,8 +30,15 @@ export class Handover {
 
   readonly #isUnderway: () => boolean;
 
-  /** `isUnderway` returns true while the room may not have arrived yet, so that nobody can ask for files. */
-  constructor(clock: Clock, isUnderway: () => boolean = () => false) {
+  /**
+   * `isUnderway` returns true while the room may not have arrived yet, so that nobody can ask for files. `taker`: its
+   * next node.
+   */
+  constructor(
+    clock: Clock,
+    isUnderway: () => boolean = () => false,
+    readonly taker?: string,
+  ) {
     this.#idle = new Timer(clock);
     this.#isUnderway = isUnderway;
     this.touch();

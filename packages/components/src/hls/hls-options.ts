@@ -26,6 +26,8 @@ export interface HlsServiceOptions {
   fetch?: FetchStreamFile;
   /** Tells the node that a stream has left how this one has got its files. Rejects when it does not answer. */
   taken?(node: string, report: TakenStream): Promise<void>;
+  /** Returns the node that a room has just been given to. Without it, nobody is believed to have taken files. */
+  takerOf?(roomId: string): string | undefined;
   /** Returns true while a room that has moved away from here may not have arrived yet. */
   passesOn?(roomId: string): boolean;
   /** Called with the number of pictures left out by compositors. */

@@ -153,10 +153,10 @@ export class HlsService {
     return { directory: directory.path };
   }
 
-  /** Another node says that it has the files of a stream that has moved away from here. */
-  filesTaken({ roomId, track, how }: TakenStream): void {
+  /** `node` says that it has the files of a stream that has moved away from here, which only its taker may say. */
+  filesTaken({ roomId, track, how }: TakenStream, node: string): void {
     const output = this.#outputs.get(roomId);
-    if (output?.names.track === track) output.handover?.end(how);
+    if (output?.names.track === track && output.handover?.taker === node) output.handover.end(how);
   }
 
   /** True while the recording with this id is still being made. */
@@ -389,7 +389,8 @@ export class HlsService {
 
   #handOver(roomId: string): Handover {
     // A taker that is cut off cannot ask for anything yet.
-    return new Handover(this.#clock, () => this.#options.passesOn?.(roomId) === true);
+    const { passesOn, takerOf } = this.#options;
+    return new Handover(this.#clock, () => passesOn?.(roomId) === true, takerOf?.(roomId));
   }
 
   /** Removes a stream that goes on at another node. */

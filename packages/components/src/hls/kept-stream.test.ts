@@ -90,6 +90,7 @@ class Node implements Source {
       hold: () => () => undefined,
       fetch: source.fetch,
       taken: async (_node, report) => source.taken(report),
+      takerOf: () => 'next',
       nativeInstalled: () => true,
       log: silentLog,
       processes: new Processes({ log: silentLog }),
@@ -105,7 +106,7 @@ class Node implements Source {
 
   taken(report: TakenStream): void {
     this.told.push(report.how);
-    this.service.filesTaken(report);
+    this.service.filesTaken(report, 'next');
   }
 
   async start(options: Record<string, unknown>, progress: ComponentProgress): Promise<void> {
@@ -241,6 +242,19 @@ describe('a kept stream whose room moves', () => {
     expect(await readFile(join(a.recording, 'main.m3u8'), 'utf8')).toMatch(/#EXT-X-ENDLIST\n$/);
     await b.end();
     expect(await b.listed()).not.toContain(segmentOf(0));
+  });
+
+  test('stays as far as the node that has taken its room has not got it, whatever others say', async () => {
+    const a = await nodeFrom(first);
+    await a.start({ persistent: true }, first.progress);
+    await until(() => first.told.length > 0);
+    await a.component.freeze(true);
+    await a.component.close(true);
+    const about = { roomId: 'kitchen', track: 'main' };
+    a.service.filesTaken({ ...about, how: 'copied' }, 'another');
+    a.service.filesTaken({ ...about, how: 'incomplete' }, 'next');
+    await until(() => !a.service.holds('kitchen'));
+    expect((await a.listed()).slice(0, 10)).toEqual(tenSegments);
   });
 
   test('refuses a room whose list of files is malformed', async () => {

@@ -17,15 +17,15 @@ class TestStream implements LiveStreams {
   readonly files = new Map<string, Buffer>();
   readonly asked: string[] = [];
   readonly stored: string[] = [];
-  readonly reports: TakenFiles[] = [];
+  readonly reports: (TakenFiles & { node: string })[] = [];
   readonly aborted: string[] = [];
   readonly closed: string[] = [];
   /** The room has moved to another node. */
   hasLeft = false;
   readonly #waiting = new Map<string, () => void>();
 
-  taken(report: TakenFiles): void {
-    this.reports.push(report);
+  taken(report: TakenFiles, node: string): void {
+    this.reports.push({ ...report, node });
   }
 
   async open({ fileName, blocking, stored, signal }: StreamRequest): Promise<ServedFile> {

@@ -142,6 +142,13 @@ test('keeps a room that a standby may take over from the time of its offer on', 
   expect(told).toContain('keepRoom');
 });
 
+test('knows where it has just given a room', async () => {
+  const { departures } = start({ offerAnswer: { accepted: true }, takeAnswer: 'silence' });
+  expect(departures.takerOf('kitchen')).toBeUndefined();
+  await departures.move('kitchen');
+  expect([departures.takerOf('kitchen'), departures.takerOf('hall')]).toEqual(['b', undefined]);
+});
+
 test.each([
   ['a live stream', 'streams', { stream: { track: 'main', codecs: '', next: 1, segments: [] } }],
   ['a telephone call', 'calls', { call: { number: '1' } }],

@@ -211,6 +211,11 @@ export class Departures {
     return new Map([...this.#stay].filter(([roomId]) => rooms.has(roomId)));
   }
 
+  /** Returns the node that a room has just been given to. */
+  takerOf(roomId: string): string | undefined {
+    return [...this.#departures.values()].find((each) => each.roomId === roomId && each.side.state === 'given')?.node;
+  }
+
   /** Answers a taker that has waited too long. */
   says(taker: string, move: string): GiverSays {
     const departure = this.#departures.get(move);

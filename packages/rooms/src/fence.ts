@@ -43,6 +43,11 @@ export class Fence {
     return this.#held.has(roomId);
   }
 
+  /** True while events of any room wait here. */
+  get isHolding(): boolean {
+    return this.#held.size > 0;
+  }
+
   changed(roomId: string): void {
     this.watcher?.changed(roomId);
   }

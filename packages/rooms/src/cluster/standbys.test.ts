@@ -46,6 +46,9 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     speaks: (node: string, protocol: number) => (members.get(node) ?? 0) >= protocol,
     call,
   } as unknown as ClusterPort;
+  const fence = new Fence(silentLog);
+  let looks = 0;
+  fence.release = () => (looks += 1);
   const log = { ...silentLog, warn: (event: string, fields?: LogFields) => void lines.push([event, fields]) };
   const ping = async () => 'pong';
   const silentMembers = new SilentMembers({ members: port.members, ping, received: port.received, log, clock });
@@ -54,7 +57,7 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     process: 'a@one 1',
     host: {
       snapshot: () => snapshot,
-      fence: new Fence(silentLog),
+      fence,
       nameStandby: (roomId, address) => void named.push(`${roomId} ${address}`),
     },
     placement: new Placement({ port, silentMembers, log, clock, newId: randomUUID }),
@@ -78,7 +81,9 @@ function start(protocols: Record<string, number>, { rooms = {} as Record<string,
     standby: () => standbys.standbys.get('kitchen'),
     holds: (state: typeof snapshot) => (snapshot = state),
     refusing,
-    cut: () => (isCutOff = true),
+    cut: (isOn = true) => (isCutOff = isOn),
+    /** Returns how often fences were looked at since the last time. */
+    looks: () => [looks, (looks = 0)][0],
     advance: (ms: number) => clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve))),
   };
 }
@@ -212,4 +217,19 @@ test('a standby that gets another room with the id is replaced', async () => {
   ids.add('b@two kitchen');
   await advance(3_000);
   expect(standby()).toBe('c@three');
+});
+
+test('looks at the fences once for the answers of all members, soon after it was cut off', async () => {
+  const members = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`m${i}@host${i}`, 3]));
+  const { looks, cut, advance } = start(members);
+  await advance(3_000);
+  looks();
+  await advance(10_000);
+  expect(looks()).toBe(10);
+  cut();
+  await advance(10_000);
+  looks();
+  cut(false);
+  await advance(1_100);
+  expect(looks()).toBe(1);
 });

@@ -17,7 +17,7 @@ export const STANDBY_PROTOCOL = 3;
 /** Interval of the pulses by which the other members know that this node lives. */
 const PULSE_MS = 1_000;
 const PULSE_TIMEOUT_MS = 2_000;
-/** How long changes of a room are gathered. */
+/** How long changes of a room are gathered, and answers that may let this node act again. */
 const BATCH_MS = 50;
 const MIRROR_TIMEOUT_MS = 2_000;
 /** How long a standby may be without a link before the room gets another one. */
@@ -65,6 +65,8 @@ export class Standbys implements RoomWatcher {
   #beatAt = Number.NEGATIVE_INFINITY;
   readonly #pulse: Timer;
   readonly #batch: Timer;
+  /** Looks at the fences of all rooms once for the answers of many members. */
+  readonly #check: Timer;
   #isPlacing = false;
   #progressAt = 0;
   /** True while this node may not act for a room. */
@@ -74,6 +76,7 @@ export class Standbys implements RoomWatcher {
     this.#options = options;
     this.#pulse = new Timer(options.clock);
     this.#batch = new Timer(options.clock);
+    this.#check = new Timer(options.clock);
     this.#pulse.repeat(PULSE_MS, () => this.#beat());
   }
 
@@ -171,6 +174,7 @@ export class Standbys implements RoomWatcher {
   close(): void {
     this.#pulse.stop();
     this.#batch.stop();
+    this.#check.stop();
   }
 
   /** Returns a random number from 2 to 2^20 + 1. */
@@ -263,7 +267,7 @@ export class Standbys implements RoomWatcher {
   }
 
   async #ask(node: string, { wards, sentAt }: { wards: readonly Ward[]; sentAt: number }): Promise<void> {
-    const { port, process, lease, clock } = this.#options;
+    const { port, process, lease, clock, host } = this.#options;
     const before = lease.processOf(node);
     const revocations: [Ward, Candidacy][] = [];
     for (const ward of wards) {
@@ -283,7 +287,9 @@ export class Standbys implements RoomWatcher {
       this.#recount();
     }
     if (revocations.length > 0) this.#soon();
-    this.#checkFences();
+    // While nothing is held back, the next pulse is soon enough.
+    if ((this.#isCutOff || host.fence.isHolding) && !this.#check.running)
+      this.#check.start(BATCH_MS, () => this.#checkFences());
   }
 
   /** Logs when this node may not act for its rooms, and publishes the events that it held back once it may. */

@@ -87,7 +87,7 @@ export function encodeUpdate(participants: readonly Bytes[]): Bytes {
 export interface QualityOf {
   participantSid: string;
   quality: ConnectionQuality;
-  /** Of 5. */
+  /** Mean opinion score, 0 to 5. */
   score: number;
 }
 

@@ -100,7 +100,8 @@ export class Negotiating {
     }
     // The media plane comes first: no track may be announced before it knows the track.
     act({ type: 'negotiate', negotiation: outcome.negotiation });
-    // Pion takes packets of an unknown SSRC for simulcast, and goes on taking some from the track that it turns out to be.
+    // Pion takes packets of an unknown SSRC for simulcast, and goes on taking some from the track that the SSRC turns
+    // out to be.
     if (isMediaUp()) for (const track of outcome.starting) act({ type: 'media', command: settings.hold(track) });
     for (const { request } of outcome.failed)
       send(refusedTrack(request, RequestResponse_Reason.UNSUPPORTED_TYPE, 'no codec of this track can be used here'));

@@ -63,6 +63,8 @@ export class BandwidthEstimator {
   #carriedBps = 0;
   /** True if the latest probe has neither ended nor arrived as fast as it was sent. */
   #isProbeShort = false;
+  /** True if the latest probe to end arrived more slowly than it was sent. */
+  #hasProbedLimit = false;
   /** Rate up to which the estimate may grow without delivery, because the client cannot be probed. */
   #reachBps = 0;
 
@@ -130,6 +132,16 @@ export class BandwidthEstimator {
    */
   get openBps(): number | undefined {
     return this.#slowStart && !this.#isProbeShort ? this.#carriedBps : undefined;
+  }
+
+  /** What the link carries once congestion or a probe has shown a limit, bits per second; before that `Infinity`. */
+  get limitBps(): number {
+    return this.#slowStart && !this.#hasProbedLimit ? Infinity : this.shownBps;
+  }
+
+  /** True until the result of a probe. */
+  get isProbing(): boolean {
+    return this.#probe.isRunning;
   }
 
   /** True if another probe should follow soon: to confirm a surprising result, or to find what is above a good one. */
@@ -318,6 +330,7 @@ export class BandwidthEstimator {
     const result = this.#probe.finish(nowMs);
     if (result === undefined) return;
     const { bps, isWhole, isLimit } = result;
+    this.#hasProbedLimit = isLimit;
     this.#isProbeShort = isLimit || !isWhole || this.overused;
     this.#carriedBps = this.overused ? 0 : bps;
     const limitBps = isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps;

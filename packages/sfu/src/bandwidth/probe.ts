@@ -37,6 +37,11 @@ export class Probe {
   #foundBps = 0;
   #foundAtMs = 0;
 
+  /** True until the result. */
+  get isRunning(): boolean {
+    return this.#running;
+  }
+
   /** True after a surprising result: another probe should follow soon. */
   get wantsConfirmation(): boolean {
     return this.#foundBps > 0;

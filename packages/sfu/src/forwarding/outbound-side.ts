@@ -2,17 +2,20 @@ import { type RtcpReader, TransportCcFeedback } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import { BandwidthAllocation, type AllocationSlot } from '../bandwidth/allocation.js';
 import { BandwidthEstimator } from '../bandwidth/bandwidth-estimator.js';
+import { Pacer } from '../bandwidth/pacer.js';
 import { Redundancy } from '../bandwidth/redundancy.js';
 import { RepairBudget } from '../bandwidth/repair-budget.js';
 import { startShare } from '../bandwidth/start-share.js';
 import { StandingDelay } from '../bandwidth/standing-delay.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
+import { allocationSlot } from './allocation-slot.js';
 import { OutboundTrack } from './outbound-track.js';
 import type { SlotReceiver } from './slot-receiver.js';
 import type { QualitySigns } from './quality-meter.js';
 import { ProbeSender } from './probe-sender.js';
 import { SlotNumbering } from './slot-numbering.js';
+import { statsOf } from './slot-stats.js';
 
 const REPORT_INTERVAL_MS = 1000;
 const ALLOCATION_INTERVAL_MS = 200;
@@ -70,6 +73,7 @@ export class OutboundSide implements SlotReceiver {
   #announcedBps = 0;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
   readonly repairs = new RepairBudget();
+  readonly pacer = new Pacer();
   #feedbackLeft = FEEDBACK_PER_TICK;
   #nackedLeft = NACKED_PER_TICK;
   #nackedSlot: OutboundTrack | undefined;
@@ -265,6 +269,8 @@ export class OutboundSide implements SlotReceiver {
   packetSent(bytes: number, numbered: boolean, nowMs: number): void {
     if (numbered) this.#estimator!.packetSent(bytes, nowMs, this.#probes.active);
     this.#probes.sent(bytes);
+    // The link's queue takes a probe.
+    if (!this.#probes.active) this.pacer.sent(bytes, nowMs);
   }
 
   get redundancy(): number {
@@ -364,11 +370,20 @@ export class OutboundSide implements SlotReceiver {
       this.#probes.tick(nowMs);
       if (!this.#probes.active) this.#estimator!.endProbe();
     }
+    this.#sendHeld(nowMs);
     if (nowMs >= this.#allocationDueMs) {
       const reported = this.#estimator?.reported;
       if (reported !== undefined) this.#redundancy.count(reported, nowMs, this.#standing.ms);
       this.#allocate(nowMs);
       this.#allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
+    }
+  }
+
+  /** Sends what waits for room on the link, of each slot in turn. */
+  #sendHeld(nowMs: number): void {
+    for (let waits = true; waits; ) {
+      waits = false;
+      for (const slot of this.slots.values()) waits = slot.sendHeld(nowMs) || waits;
     }
   }
 
@@ -410,10 +425,13 @@ export class OutboundSide implements SlotReceiver {
       return;
     }
     this.repairs.measured(estimateBps, sendingBps);
+    // What is sent although the link does not carry it would wait ever longer.
+    this.pacer.limit(Math.max(this.#estimator!.limitBps, sendingBps));
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
-    const { provenBps, shownBps, openBps } = this.#estimator!;
-    const link = { estimateBps, provenBps, shownBps, openBps };
+    const { provenBps, shownBps, openBps, isProbing } = this.#estimator!;
+    // The result of a probe is worth waiting for: a step up that fails costs a pause.
+    const link = { estimateBps, provenBps, shownBps: isProbing ? 0 : shownBps, openBps };
     const { grants, probeBps, isOpen = false } = this.#allocation.update({ ...link, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       for (const each of [slot, this.#successors.get(slot.params.mid)]) {
@@ -422,7 +440,8 @@ export class OutboundSide implements SlotReceiver {
     }
     this.#estimator!.reachFor(probeBps === undefined || this.#probes.canProbe ? 0 : probeBps);
     const isSoon = this.#estimator!.wantsProbe || isOpen;
-    if (probeBps !== undefined && this.#probes.mayStart(nowMs, isSoon) && this.#estimator!.startProbe(nowMs)) {
+    const mayProbe = this.#probes.mayStart(nowMs, isSoon) && this.pacer.hasRoom(nowMs);
+    if (probeBps !== undefined && mayProbe && this.#estimator!.startProbe(nowMs)) {
       this.#probes.start(probeBps, estimateBps, nowMs);
     }
   }
@@ -447,7 +466,7 @@ export class OutboundSide implements SlotReceiver {
   }
 
   stats(): OutboundTrackStats[] {
-    return [...this.slots.values()].map((slot) => slot.stats());
+    return [...this.slots.values()].map(statsOf);
   }
 
   /** Stops all slots after a transport failure; later negotiations may still remove them. */
@@ -470,25 +489,4 @@ export class OutboundSide implements SlotReceiver {
 
 function isSameSlot(before: OutboundSlot, after: OutboundSlot): boolean {
   return before.trackId === after.trackId && before.ssrc === after.ssrc && before.codec.name === after.codec.name;
-}
-
-function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSlot<OutboundTrack> {
-  const { selection, layerRates: rates } = slot;
-  const { sendingBps } = slot;
-  const common = { key: slot, target: selection.target, negotiable: slot.isNegotiable(nowMs), sendingBps };
-  if (rates !== undefined && !slot.isSimulcast) {
-    const had = { wanted: slot.layers.variant(rates), fewer: slot.layers.fewer(rates) };
-    const isCautious = rates.spatial > 1;
-    return { ...common, ...rates.costs(), ...had, isBack: isCautious, isCautious };
-  }
-  const { bitrates, reducedBps } = slot.track!;
-  return {
-    ...common,
-    wanted: selection.wanted,
-    fewer: rates === undefined ? 0 : slot.layers.fewer(rates),
-    active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
-    bitratesBps: bitrates,
-    reducedBps,
-    isBack: Number.isFinite(selection.allocationBps),
-  };
 }

@@ -9,19 +9,20 @@ import {
   type SenderInfo,
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
-import type { OutboundSlot, OutboundTrackStats } from '../media-engine.js';
-import { ALL_LAYERS, type LayerRates } from '../variants/layer-rates.js';
+import type { OutboundSlot } from '../media-engine.js';
+import type { LayerRates } from '../variants/layer-rates.js';
 import { LayerSelection } from '../variants/layer-selection.js';
 import { layersToLeaveOut } from '../variants/reduced-bitrates.js';
 import { VariantSelection } from '../variants/variant-selection.js';
 import { wireReason } from '../variants/variants.js';
 import type { MediaContext } from '../context.js';
+import { HeldPackets } from './held-packets.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
 import type { SlotNumbering } from './slot-numbering.js';
 import { SmoothedRate } from './smoothed-rate.js';
 import type { SlotReceiver } from './slot-receiver.js';
-import { EMPTY, MARKED, SlotRepair } from './slot-repair.js';
+import { MARKED, SlotRepair } from './slot-repair.js';
 
 /** A slot's allocation is not negotiable for this long after its first media, ms. */
 const PROTECTED_MS = 500;
@@ -61,7 +62,7 @@ export class OutboundTrack implements TrackSubscriber {
   /** Stream that currently flows. */
   source: InboundStream | undefined;
 
-  readonly #repair: SlotRepair;
+  readonly repair: SlotRepair;
   #stream: SealStream | undefined;
   /** Set once the receiver reports on our SSRC: it then knows the mid, and the shorter header suffices. */
   #known = false;
@@ -74,6 +75,7 @@ export class OutboundTrack implements TrackSubscriber {
   #withheld = false;
   /** Undefined if payloads are sent unchanged. */
   readonly #payloads: PayloadNumbering | undefined;
+  readonly #held = new HeldPackets();
   #firstMediaMs = -1;
   reportDueMs = 0;
 
@@ -104,7 +106,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.params = options.params;
     this.#onBegin = options.onBegin;
     this.#payloads = options.numbering.payloadsOf(payloadFormat(options.params.codec.name));
-    this.#repair = new SlotRepair(context, {
+    this.repair = new SlotRepair(context, {
       receiver: this.receiver,
       numbering: this.numbering,
       kind: options.params.kind,
@@ -134,7 +136,7 @@ export class OutboundTrack implements TrackSubscriber {
     const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
     this.#fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
     this.#plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
-    this.#repair.update({
+    this.repair.update({
       ssrc: rtxSsrc,
       rewrites: this.#payloads !== undefined,
       red: this.#red,
@@ -170,7 +172,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.live = false;
     if (this.#stream !== undefined) this.receiver.closeStream(this.#stream);
     this.#stream = undefined;
-    this.#repair.close();
+    this.repair.close();
   }
 
   /** Handles a withdrawn track; another may appear under the same id. */
@@ -283,6 +285,7 @@ export class OutboundTrack implements TrackSubscriber {
     });
     this.#switchedAt = sequence;
     this.#firstOfSource = sequence;
+    this.#held.start(sequence);
   }
 
   /**
@@ -292,18 +295,40 @@ export class OutboundTrack implements TrackSubscriber {
   catchUp(stream: InboundStream, first: number, nowMs: number): void {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
-    const { storedView, sealer } = this.#context;
     for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.newest; sequence++) {
-      if (!this.#repair.readStored(stream, sequence, nowMs)) continue;
-      sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
-      this.forward(storedView, stream.storedPayload, sequence, -1, nowMs);
-      sealer.end();
+      if (this.#held.holds(sequence, this.receiver.pacer, nowMs)) return;
+      this.#sendStored(stream, sequence, nowMs);
     }
+  }
+
+  /**
+   * Sends the next packet that waits for room on the client's link, if there is room or the packet has waited too long.
+   * Returns false if none does.
+   */
+  sendHeld(nowMs: number): boolean {
+    const { source, receiver } = this;
+    if (source === undefined || !(receiver.pacer.hasRoom(nowMs) || this.#held.isOverdue(nowMs))) return false;
+    const sequence = this.#held.take(source.newest);
+    if (sequence < 0) return false;
+    const isSent = this.#sendStored(source, sequence, nowMs);
+    // It has come, and carries no media.
+    if (!isSent && !source.losses.isMissing(sequence)) this.numbering.mapper.drop(sequence);
+    return true;
+  }
+
+  /** Returns false if the packet is not in the store. */
+  #sendStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
+    if (!this.repair.readStored(stream, sequence, nowMs)) return false;
+    const { storedView, sealer } = this.#context;
+    sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
+    this.#send(storedView, stream.storedPayload, sequence, -1, nowMs);
+    sealer.end();
+    return true;
   }
 
   /** Skips a packet of the current source that carries no media: later ones close the gap. */
   skip(sequence: number): void {
-    this.numbering.mapper.drop(sequence);
+    if (!this.#held.includes(sequence)) this.numbering.mapper.drop(sequence);
   }
 
   /**
@@ -311,14 +336,21 @@ export class OutboundTrack implements TrackSubscriber {
    * none.
    */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
+    if (this.params.kind === 'video' && this.#held.holds(sequence, this.receiver.pacer, nowMs)) return;
+    this.#send(view, payload, sequence, audioLevel, nowMs);
+  }
+
+  #send(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
     const { numbering, receiver } = this;
     const { mapper } = numbering;
     const source = this.source!;
     let { marker } = view;
+    const isNewest = this.#held.passes(sequence);
     if (source.layers?.isLayered === true) {
-      if (!this.layers.takes(payload, view.timestamp, sequence === source.newest)) {
+      if (!this.layers.takes(payload, view.timestamp, isNewest)) {
         this.#payloads?.drop(payload);
-        return mapper.drop(sequence) ? undefined : this.#fillGap(view, sequence, nowMs);
+        if (mapper.drop(sequence) || !mapper.map(sequence, view.timestamp, nowMs)) return;
+        return this.repair.fillGap(this.#stream, this.#header, view, source.id, nowMs);
       }
       marker ||= this.layers.endsPicture(payload);
     }
@@ -333,11 +365,11 @@ export class OutboundTrack implements TrackSubscriber {
     }
     const numbers = (payloads === undefined ? repeated : payloads.map(payload)) | (marker === view.marker ? 0 : MARKED);
     // Record the packet even if it cannot be sent now: the receiver will ask for it.
-    this.#repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
+    this.repair.history.record(mapper.sequence, source.id, sequence, mapper.timestamp, numbers);
     const { sealer } = this.#context;
     const at = sealer.reserve();
     if (at < 0 || this.#stream === undefined) return;
-    const header = this.#known ? this.#plainHeader : this.#fullHeader;
+    const header = this.#header;
     const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
     const { arena } = sealer;
     header.copyDescriptor(view, source.descriptors.id);
@@ -370,45 +402,29 @@ export class OutboundTrack implements TrackSubscriber {
     if (marker) this.markers++;
     if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {
       this.#lastKeyframeTimestamp = view.timestamp;
-      this.#repair.keyTimestamp = mapper.timestamp;
+      this.repair.keyTimestamp = mapper.timestamp;
       this.#lastKeyframeMs = nowMs;
       this.keyframes++;
     }
   }
 
-  /**
-   * Sends an empty packet in place of one that is left out and comes late, when packets after it have been sent. The
-   * receiver would wait for its number; where pictures have no numbers, until the next key picture.
-   */
-  #fillGap(view: RtpView, sequence: number, nowMs: number): void {
-    const { numbering, receiver } = this;
-    const { mapper } = numbering;
-    const { sealer } = this.#context;
-    if (!mapper.map(sequence, view.timestamp, nowMs)) return;
-    this.#repair.history.record(mapper.sequence, this.source!.id, EMPTY, mapper.timestamp, 0);
-    const at = sealer.reserve();
-    if (at < 0 || this.#stream === undefined) return;
-    const header = this.#known ? this.#plainHeader : this.#fullHeader;
-    const transportSequence = receiver.nextTransportSequence(header.hasTransportSequence);
-    const length = header.write(sealer.arena, at, false, mapper.sequence, mapper.timestamp, transportSequence);
-    if (!sealer.commit(this.#stream, length, 0, view.payloadLength, mapper.sequence)) return;
-    receiver.packetSent(length, transportSequence >= 0, nowMs);
-    numbering.packetsSent++;
+  get #header(): OutboundHeader {
+    return this.#known ? this.#plainHeader : this.#fullHeader;
   }
 
   /** Resends the packet that was sent under this 16-bit number. */
   resend(sequence16: number, nowMs: number): void {
-    if (this.track !== undefined) this.#repair.resend(this.track, this.#stream, sequence16, nowMs);
+    if (this.track !== undefined) this.repair.resend(this.track, this.#stream, sequence16, nowMs);
   }
 
   /** True if the slot may send padding now. */
   get canPad(): boolean {
-    return this.live && !this.selection.paused && this.#repair.canPad;
+    return this.live && !this.selection.paused && this.repair.canPad;
   }
 
   /** Sends one padding packet of a probe. Returns the bytes sent, or 0 if the slot cannot send padding. */
   sendPadding(nowMs: number): number {
-    return this.live && !this.selection.paused ? this.#repair.sendPadding(nowMs) : 0;
+    return this.live && !this.selection.paused ? this.repair.sendPadding(nowMs) : 0;
   }
 
   /** Requests a keyframe of the stream that is flowing or awaited. */
@@ -461,36 +477,6 @@ export class OutboundTrack implements TrackSubscriber {
 
   isNegotiable(nowMs: number): boolean {
     return this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= PROTECTED_MS;
-  }
-
-  stats(): OutboundTrackStats {
-    const { selection, layerRates } = this;
-    const lacksLayers = layerRates !== undefined && this.layers.wanted !== ALL_LAYERS;
-    // The last switch may have been an upward one that fell short of the target.
-    const isReduced = lacksLayers || selection.reducedBy > 0;
-    return {
-      ssrc: this.params.ssrc,
-      trackId: this.trackId,
-      codec: this.params.codec.name,
-      packets: this.packets,
-      bytes: this.bytes,
-      markers: this.markers,
-      keyframes: this.keyframes,
-      lost: this.lost,
-      nacks: this.nacks,
-      plis: this.plis,
-      ...(selection.current === undefined ? {} : { variant: selection.current }),
-      ...(this.isSimulcast ? { target: selection.target } : {}),
-      ...(selection.paused ? { paused: true } : {}),
-      ...(layerRates === undefined ? {} : { layers: this.layers.flowing(layerRates) }),
-      reason: isReduced ? 'low_bandwidth' : wireReason(selection.reason),
-      paddingPackets: this.#repair.paddingPackets,
-      paddingBytes: this.#repair.paddingBytes,
-      retransmitted: this.#repair.retransmitted,
-      redundant: this.redundant,
-      ...(this.roundTripMs < 0 ? {} : { roundTripMs: this.roundTripMs }),
-      rtcpPacketsSent: this.numbering.packetsSent,
-    };
   }
 }
 

@@ -1,4 +1,5 @@
 import type { SealStream } from '@bloom/webrtc';
+import type { Pacer } from '../bandwidth/pacer.js';
 import type { RepairBudget } from '../bandwidth/repair-budget.js';
 import type { MediaRoomEvent } from '../media-engine.js';
 
@@ -20,6 +21,7 @@ export interface SlotReceiver {
    */
   startBps(formerBps: number): number;
   readonly repairs: RepairBudget;
+  readonly pacer: Pacer;
   fault(error: unknown): void;
   emit(event: MediaRoomEvent): void;
 }

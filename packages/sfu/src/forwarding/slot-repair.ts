@@ -1,4 +1,11 @@
-import { type OutboundHeader, type RedWriter, SendHistory, timestampDelta, writeRtxPrefix } from '@bloom/rtp';
+import {
+  type OutboundHeader,
+  type RedWriter,
+  type RtpView,
+  SendHistory,
+  timestampDelta,
+  writeRtxPrefix,
+} from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { TrackKind } from '../media-frames.js';
 import type { MediaContext } from '../context.js';
@@ -11,7 +18,7 @@ import type { SlotNumbering } from './slot-numbering.js';
 export const MARKED = 0x8000_0000 | 0;
 
 /** Number in the send history for the source of an empty packet. */
-export const EMPTY = -1;
+const EMPTY = -1;
 
 const PADDING = Buffer.alloc(255).fill(255, 254);
 
@@ -27,7 +34,7 @@ interface RepairHeaders {
   rtx: OutboundHeader | undefined;
 }
 
-/** Sends everything of one slot except its media: retransmissions, and padding for probes. */
+/** Sends everything of one slot except its media: retransmissions, empty packets, and padding for probes. */
 export class SlotRepair {
   readonly #context: MediaContext;
   retransmitted = 0;
@@ -61,6 +68,24 @@ export class SlotRepair {
     if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
     const isRead = this.#headers.rewrites || stream.layers !== undefined;
     return !isRead || stream.storedPayload.read(storedView);
+  }
+
+  /**
+   * Sends an empty packet in place of one that is left out and comes late, when packets after it have been sent. The
+   * receiver would wait for its number, which has just been mapped; where pictures have no numbers, until the next key
+   * picture. `media` is the slot's own stream, `source` the id of the publisher's.
+   */
+  fillGap(media: SealStream | undefined, header: OutboundHeader, view: RtpView, source: number, nowMs: number): void {
+    const { mapper } = this.#numbering;
+    const { sealer } = this.#context;
+    this.history.record(mapper.sequence, source, EMPTY, mapper.timestamp, 0);
+    const at = sealer.reserve();
+    if (at < 0 || media === undefined) return;
+    const transportSequence = this.#receiver.nextTransportSequence(header.hasTransportSequence);
+    const length = header.write(sealer.arena, at, false, mapper.sequence, mapper.timestamp, transportSequence);
+    if (!sealer.commit(media, length, 0, view.payloadLength, mapper.sequence)) return;
+    this.#receiver.packetSent(length, transportSequence >= 0, nowMs);
+    this.#numbering.packetsSent++;
   }
 
   /** Resends the packet that was sent under this 16-bit number; `media` is the slot's own stream. */

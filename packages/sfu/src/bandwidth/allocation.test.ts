@@ -321,6 +321,20 @@ describe('bandwidth allocation', () => {
     });
   });
 
+  test('takes a larger size only where its key picture comes through soon, and keeps it where it no longer does', () => {
+    const allocation = new BandwidthAllocation<string>();
+    const update = (estimateBps: number, over: Partial<AllocationSlot<string>>, nowMs: number) =>
+      allocation.update({ estimateBps, fixedBps: 0, nowMs, slots: [slot('a', { target: 'm', ...over })] });
+    const low = { wanted: 'l', sendingBps: 150_000, keyBps: { l: 100_000, m: 900_000, h: 2_000_000 } } as const;
+    update(200_000, { sendingBps: 500_000 }, 0);
+    const { grants, probeBps } = update(800_000, low, 10_000);
+    expect(grants.get('a')).toBe(165_000);
+    expect(probeBps).toBeCloseTo(900_000 * 1.15, 0);
+    expect(update(950_000, low, 20_000).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+    const high = { ...low, wanted: 'm', sendingBps: 500_000 } as const;
+    expect(update(600_000, high, 30_000).grants.get('a')).toBeGreaterThanOrEqual(550_000);
+  });
+
   describe('with slots that start low', () => {
     const cautious = (key: string, sendingBps = 150_000): AllocationSlot<string> =>
       slot(key, { wanted: 'l', isBack: true, isCautious: true, sendingBps });

@@ -180,7 +180,7 @@ export class BandwidthAllocation<K> {
         const top = nextTop(slot, this.#ceilings.get(slot.key)!);
         if (top === undefined) continue;
         const more = slot.ladder[top]! * FIT_MARGIN - this.#need(slot);
-        if (total + more > openBps) continue;
+        if (Math.max(total + more, keyBpsOf(slot, top)) > openBps) continue;
         this.#ceilings.set(slot.key, top);
         this.#lastRaiseMs = nowMs;
         this.#nextRaiseMs = nowMs + STEP_MS;
@@ -216,8 +216,13 @@ export class BandwidthAllocation<K> {
       const top = nextTop(slot, ceiling);
       if (top === undefined) continue;
       const knownBps = slot.isCautious === true ? shownBps : estimateBps;
-      const limitBps = provenBps >= neededBps ? knownBps : 0;
-      const requiredFor = (rung: number): number => sending - slot.sendingBps + slot.ladder[rung]! * FIT_MARGIN;
+      const mayRise = slot.isCautious !== true || slot.negotiable;
+      const limitBps = mayRise && provenBps >= neededBps ? knownBps : 0;
+      const requiredFor = (rung: number): number => {
+        const isLarger = variantIndex(variantOf(rung)) > variantIndex(variantOf(ceiling));
+        const rateBps = sending - slot.sendingBps + slot.ladder[rung]! * FIT_MARGIN;
+        return Math.max(rateBps, isLarger ? keyBpsOf(slot, rung) : 0);
+      };
       let next: number | undefined = top;
       while (next !== undefined && next > ceiling && requiredFor(next) > limitBps) {
         next = highestRung(slot.ladder, next - 1);
@@ -281,6 +286,10 @@ function contender<K>(slot: AllocationSlot<K>): Contender<K> {
   const { active, target } = slot;
   const best = active[target] ? target : (VARIANTS.findLast((variant) => active[variant]) ?? target);
   return { ...slot, ladder: ladderOf(slot, best), goal: rungOf(best) };
+}
+
+function keyBpsOf<K>({ keyBps }: Contender<K>, rung: number): number {
+  return keyBps?.[variantOf(rung)] ?? 0;
 }
 
 /** Returns the ceiling of a slot from the one it had. */

@@ -1,4 +1,5 @@
 import type { AllocationSlot } from '../bandwidth/allocation.js';
+import type { Variant } from '../media-engine.js';
 import type { OutboundTrack } from './outbound-track.js';
 
 /** Returns what the allocation of a client's bandwidth has to know of one of its slots. */
@@ -12,6 +13,7 @@ export function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSl
     return { ...common, ...rates.costs(), ...had, isBack: isCautious, isCautious };
   }
   const { bitrates, reducedBps } = slot.track!;
+  const keyBps = (variant: Variant): number => slot.track!.stream(variant)?.layers?.keyBps(Infinity) ?? 0;
   return {
     ...common,
     wanted: selection.wanted,
@@ -19,6 +21,7 @@ export function allocationSlot(slot: OutboundTrack, nowMs: number): AllocationSl
     active: { l: selection.isActive('l'), m: selection.isActive('m'), h: selection.isActive('h') },
     bitratesBps: bitrates,
     reducedBps,
+    keyBps: { l: keyBps('l'), m: keyBps('m'), h: keyBps('h') },
     isBack: Number.isFinite(selection.allocationBps),
   };
 }

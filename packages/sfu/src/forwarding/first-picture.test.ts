@@ -7,9 +7,17 @@ import { AV1, inboundVideo, SyntheticSource, videoSlot, VP9 } from '../testing/s
 
 /** Temporal layers of successive pictures. */
 const PATTERN = [0, 2, 1, 2];
-const FRAME_MS = 33;
 /** Bytes of the spatial layers of a picture: at 30 pictures per second 120, 400 and 1,200, or 120 and 400 kbit/s. */
 const SIZES = { vp9: [500, 1_670, 5_000], av1: [500, 1_670] };
+/** The same of a key picture of Chromium at 960 x 540 and 15 pictures per second, and of its three temporal layers. */
+const CHROMIUM = {
+  key: [5_500, 18_800, 34_600],
+  others: [
+    [1_600, 3_200, 13_000],
+    [550, 1_200, 10_000],
+    [500, 1_100, 10_400],
+  ],
+};
 const CODECS = { vp9: VP9, av1: AV1 };
 type Codec = keyof typeof CODECS;
 
@@ -37,15 +45,21 @@ interface Case {
   readonly codec: Codec;
   readonly capacityBps: number;
   readonly queueMs: number;
-  /** Factor of all sizes. */
-  readonly scale: number;
-  /** Factor of key pictures. */
-  readonly keyScale: number;
   readonly seconds: number;
+  /** Time from one picture to the next, ms. */
+  readonly pictureMs?: number;
+  /** Returns the bytes of the spatial layers of a picture. */
+  sizesOf(isKey: boolean, temporal: number): readonly number[];
 }
 
+/** Factors of all sizes, and of those of key pictures. */
+const scaled =
+  (codec: Codec, scale: number, keyScale: number): Case['sizesOf'] =>
+  (isKey) =>
+    SIZES[codec].map((size) => size * scale * (isKey ? keyScale : 1));
+
 /** Lets somebody join a publisher of 3 s. */
-function watch({ codec, capacityBps, queueMs, scale, keyScale, seconds }: Case): PictureViewer {
+function watch({ codec, capacityBps, queueMs, seconds, pictureMs = 33, sizesOf }: Case): PictureViewer {
   const world = new MemoryWorld();
   const publisher = world.join('pub', { inbound: [inboundVideo('cam', { codec: CODECS[codec] })] });
   const camera = new SyntheticSource({ ssrc: 0x1a, payloadType: CODECS[codec].payloadType, mid: '1' });
@@ -59,12 +73,12 @@ function watch({ codec, capacityBps, queueMs, scale, keyScale, seconds }: Case):
         while (rtcp.next()) isKeyWanted ||= rtcp.isPli;
       }
       if (nowMs >= dueMs) {
-        dueMs += FRAME_MS;
+        dueMs += pictureMs;
         const key = isKeyWanted;
         isKeyWanted = false;
         count = key ? 0 : count + 1;
-        const sizes = SIZES[codec].map((size) => size * scale * (key ? keyScale : 1));
-        const picture = { key, sizes, temporal: PATTERN[count % PATTERN.length]! };
+        const temporal = PATTERN[count % PATTERN.length]!;
+        const picture = { key, sizes: [...sizesOf(key, temporal)], temporal, elapsedMs: pictureMs };
         const packets = codec === 'vp9' ? camera.vp9Picture(picture) : camera.av1Picture(picture);
         for (const packet of packets) publisher.send(packet);
       }
@@ -73,7 +87,7 @@ function watch({ codec, capacityBps, queueMs, scale, keyScale, seconds }: Case):
   play(3_000);
   const slot = videoSlot('cam', { codec: { ...CODECS[codec], payloadType: 120, rtxPayloadType: 121 } });
   const peer = world.join('sub', { outbound: [slot] });
-  viewer = new PictureViewer(peer, { capacityBps, queueMs, nowMs: world.nowMs, read: READERS[codec] });
+  viewer = new PictureViewer(peer, { capacityBps, queueMs, pictureMs, nowMs: world.nowMs, read: READERS[codec] });
   play(seconds * 1000);
   return viewer;
 }
@@ -84,11 +98,13 @@ const QUEUES = {
     { keyScale: 3, queueMs: 150 },
     { keyScale: 5, queueMs: 150 },
     { keyScale: 5, queueMs: 300 },
+    { keyScale: 8, queueMs: 150 },
     { keyScale: 8, queueMs: 300 },
     { keyScale: 8, queueMs: 600 },
   ],
   av1: [
     { keyScale: 5, queueMs: 150 },
+    { keyScale: 8, queueMs: 150 },
     { keyScale: 8, queueMs: 300 },
   ],
 };
@@ -99,18 +115,27 @@ const CASES = (['vp9', 'av1'] as const).flatMap((codec) =>
 describe('a newcomer', () => {
   test.each(CASES)(
     'sees $codec of size $scale within 1 s at 300 kbit/s, without a pause of 500 ms in 60 s (key pictures: $keyScale, queue: $queueMs ms)',
-    (one) => {
-      const viewer = watch({ ...one, capacityBps: 300_000, seconds: 60 });
+    ({ codec, scale, keyScale, queueMs }) => {
+      const sizesOf = scaled(codec, scale, keyScale);
+      const viewer = watch({ codec, queueMs, sizesOf, capacityBps: 300_000, seconds: 60 });
       expect(viewer.firstMs).toBeLessThan(1_000);
       expect(viewer.longestPauseMs).toBeLessThan(500);
     },
   );
 
+  test.each([150, 300, 600])('sees what Chromium encodes within 1 s at 300 kbit/s and a queue of %d ms', (queueMs) => {
+    const sizesOf: Case['sizesOf'] = (isKey, temporal) => (isKey ? CHROMIUM.key : CHROMIUM.others[temporal]!);
+    const viewer = watch({ codec: 'vp9', capacityBps: 300_000, queueMs, pictureMs: 66, sizesOf, seconds: 60 });
+    expect(viewer.firstMs).toBeLessThan(1_000);
+    expect(viewer.longestPauseMs).toBeLessThan(500);
+  });
+
   test.each([
     { codec: 'vp9', size: 2 },
     { codec: 'av1', size: 1 },
   ] as const)('sees $codec at once on a wide link, and all of it some 1.2 s after that', ({ codec, size }) => {
-    const viewer = watch({ codec, capacityBps: 20_000_000, queueMs: 300, scale: 1, keyScale: 5, seconds: 3 });
+    const sizesOf = scaled(codec, 1, 5);
+    const viewer = watch({ codec, capacityBps: 20_000_000, queueMs: 300, sizesOf, seconds: 3 });
     expect(viewer.firstMs).toBeLessThan(100);
     expect(viewer.sizeMs.get(size)).toBeLessThan(1_300);
   });

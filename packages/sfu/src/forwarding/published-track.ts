@@ -21,7 +21,6 @@ import { TrackSilence } from './track-silence.js';
 const SETTLE_MS = 200;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
-
 /** Fixed part of an RTP header, bytes. */
 const FIXED_HEADER = 12;
 /**
@@ -245,6 +244,7 @@ export class PublishedTrack {
       if (this.#format.reordersPictures) this.#faults.keyframe(stream.payload.entryPoint);
       this.#switchWaiting(stream, sequence, nowMs);
     }
+    if (view.timestamp === stream.lastKeyframeTimestamp) stream.layers?.countKey(payload, view);
     if (stream.keyframes.gaveUp) this.#repeatRequests(stream);
     if (forwarding.length + crossings.length === 0) return;
     // Header extensions may be forwarded.

@@ -4,14 +4,12 @@ import { RECEIVER_EXTENSIONS } from './synthetic-media.js';
 
 const MEDIA_SSRC = 0xaaaa0001;
 const RTX_SSRC = 0xaaaa0002;
-/** As Chromium requests a packet: this often, ms, and so many times before it requests a key picture instead. */
+/** As Chromium requests a packet: this often, ms, and up to so many times. */
 const REQUEST_MS = 100;
 const REQUESTS = 10;
 /** Chromium requests a key picture after this time without any picture, before the first one and after it, ms. */
 const FIRST_WAIT_MS = 200;
 const WAIT_MS = 3_000;
-/** RTP timestamp units from a picture to the one before it. */
-const PICTURE = 33 * 90;
 /** Pictures from one of each temporal layer back to the one that it refers to, for the pattern 0, 2, 1, 2. */
 const REFERS_BACK = [4, 2, 1];
 
@@ -34,6 +32,8 @@ interface PictureViewerOptions {
   /** How long a packet may wait in the link's queue, ms. */
   readonly queueMs: number;
   readonly nowMs: number;
+  /** Time from one picture to the next, ms. */
+  readonly pictureMs: number;
   read(packet: SeenPacket, payload: Buffer): PicturePart;
 }
 
@@ -92,14 +92,10 @@ export class PictureViewer {
 
   #requestMissing(nowMs: number): void {
     const due = [...this.#missing].filter(([, { dueMs }]) => dueMs <= nowMs);
-    if (due.some(([, { times }]) => times === REQUESTS)) {
-      this.#missing.clear();
-      this.#requestKey(nowMs);
-      return;
-    }
-    for (const [, request] of due) {
+    for (const [number, request] of due) {
       request.times += 1;
       request.dueMs = nowMs + REQUEST_MS;
+      if (request.times === REQUESTS) this.#missing.delete(number);
     }
     if (due.length === 0) return;
     const writer = new RtcpWriter();
@@ -135,7 +131,8 @@ export class PictureViewer {
     for (const [first, part] of [...this.#parts].toSorted(([a], [b]) => a - b)) {
       if (part === undefined || !part.isFirst || part.timestamp <= this.#newestShown) continue;
       const size = this.#sizeOf(first, part);
-      const isReady = part.isKey || this.#shown.has(part.timestamp - REFERS_BACK[part.temporal]! * PICTURE);
+      const referred = part.timestamp - REFERS_BACK[part.temporal]! * this.#options.pictureMs * 90;
+      const isReady = part.isKey || this.#shown.has(referred);
       if (size === undefined || !isReady) continue;
       this.#shown.add(part.timestamp);
       this.#newestShown = part.timestamp;

@@ -1,4 +1,4 @@
-import type { PayloadReader } from '@bloom/rtp';
+import type { PayloadReader, RtpView } from '@bloom/rtp';
 import { VARIANTS, type ReducedBitrates, type VariantCosts } from './variants.js';
 
 /** Layers that are told apart. Those above count with the highest. */
@@ -8,10 +8,15 @@ const MAX_TEMPORAL = 3;
 const MEASURE_MS = 1000;
 /** Weight of the last interval: a single key picture must not look like a rate. */
 const SMOOTHING = 0.25;
+/** A key picture may take this long, or as long as so many other pictures, ms. */
+const KEY_MS = 400;
+const KEY_PICTURES = 4;
 /** Factor by which more pictures per second than wanted are accepted: an interval seldom has whole periods. */
 const PICTURES_MARGIN = 1.1;
 
 type PacketLayers = Pick<PayloadReader, 'spatialLayer' | 'temporalLayer' | 'hasPicture'>;
+
+type KeyPacket = Pick<RtpView, 'timestamp' | 'payloadLength'>;
 
 /** A step of quality: all layers up to these. */
 export interface LayerStep {
@@ -34,6 +39,10 @@ export class LayerRates {
   readonly #picturesPerSecond = new Float64Array(MAX_TEMPORAL);
   #startedMs = -1;
   #measured = false;
+  /** Bytes of each spatial layer of the newest key picture, and of the one before it. */
+  #key = new Float64Array(MAX_SPATIAL);
+  #keyBefore = new Float64Array(MAX_SPATIAL);
+  #keyTimestamp = -1;
 
   /** True if a part of the stream can be left out. */
   get isLayered(): boolean {
@@ -55,6 +64,32 @@ export class LayerRates {
   /** Counts a picture with its last packet. */
   countPicture({ temporalLayer }: Pick<PayloadReader, 'temporalLayer'>): void {
     this.#pictures[Math.min(temporalLayer, MAX_TEMPORAL - 1)]! += 1;
+  }
+
+  /** Counts a packet of a key picture. */
+  countKey({ spatialLayer }: Pick<PayloadReader, 'spatialLayer'>, { timestamp, payloadLength }: KeyPacket): void {
+    if (timestamp !== this.#keyTimestamp) {
+      this.#keyTimestamp = timestamp;
+      [this.#key, this.#keyBefore] = [this.#keyBefore, this.#key];
+      this.#key.fill(0);
+    }
+    this.#key[Math.min(spatialLayer, MAX_SPATIAL - 1)]! += payloadLength;
+  }
+
+  /**
+   * Returns the bits per second at which a key picture of all sizes up to this one arrives before its receiver sees a
+   * pause: until then the receiver shows nothing new. 0 before the first one.
+   */
+  keyBps(spatial: number): number {
+    let [newest, before] = [0, 0];
+    for (let i = 0; i <= Math.min(spatial, MAX_SPATIAL - 1); i += 1) {
+      newest += this.#key[i]!;
+      before += this.#keyBefore[i]!;
+    }
+    const picturesPerSecond = this.#picturesPerSecond.reduce((sum, rate) => sum + rate, 0);
+    const withinMs = Math.max(KEY_MS, picturesPerSecond > 0 ? (KEY_PICTURES * 1000) / picturesPerSecond : 0);
+    // The newest one may not be complete.
+    return (Math.max(newest, before) * 8000) / withinMs;
   }
 
   #measure(nowMs: number): void {
@@ -122,14 +157,16 @@ export class LayerRates {
     const active = { l: false, m: false, h: false };
     const bitratesBps = { l: 0, m: 0, h: 0 };
     const reducedBps: ReducedBitrates = { l: [], m: [], h: [] };
+    const keyBps = { l: 0, m: 0, h: 0 };
     for (let below = 0; below < this.spatial; below += 1) {
       const variant = VARIANTS[VARIANTS.length - 1 - below]!;
       const [whole = 0, ...reduced] = this.#temporalBps(this.spatial - 1 - below);
       active[variant] = true;
       bitratesBps[variant] = whole;
       reducedBps[variant] = reduced;
+      keyBps[variant] = this.keyBps(this.spatial - 1 - below);
     }
-    return { active, bitratesBps, reducedBps };
+    return { active, bitratesBps, reducedBps, keyBps };
   }
 
   /** Returns the share of the rate without the highest temporal layer, then without two; empty before a measurement. */

@@ -16,6 +16,8 @@ export interface VariantCosts {
   bitratesBps: PerVariant<number>;
   /** Default: variants have no temporal layers. */
   reducedBps?: ReducedBitrates;
+  /** Rate at which a key picture arrives before its receiver sees a pause; 0 if unknown, which is the default. */
+  keyBps?: PerVariant<number>;
 }
 
 export function variantIndex(variant: Variant): 0 | 1 | 2 {

@@ -1,0 +1,97 @@
+// Bursts on their way to a viewer whose link is known to be narrow.
+import { beforeEach, expect, test } from '@jest/globals';
+import { type MemoryPeer, MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
+import { NarrowClient } from '../testing/narrow-client.js';
+import { audioSlot, inboundAudio, inboundVideo, SyntheticSource, videoSlot } from '../testing/synthetic-media.js';
+
+let world: MemoryWorld;
+let publisher: MemoryPeer;
+let viewer: MemoryPeer;
+let camera: SyntheticSource;
+let seen: SeenPacket[];
+
+/** Lets the server find that the link carries 400 kbit/s. */
+beforeEach(() => {
+  world = new MemoryWorld();
+  publisher = world.join('pub', { inbound: [inboundVideo('cam'), inboundAudio('mic')] });
+  viewer = world.join('sub', { outbound: [videoSlot('cam'), audioSlot('mic')] });
+  camera = new SyntheticSource({ ssrc: 0x1a, payloadType: 96, mid: '1' });
+  const link = new NarrowClient(viewer, 400_000);
+  let dueMs = world.nowMs;
+  for (const size of [2_500, 1_000]) {
+    world.advance(10_000, (nowMs) => {
+      link.tick(nowMs);
+      if (nowMs < dueMs) return;
+      dueMs += 33;
+      const key = camera.sequence === 1_000;
+      for (const packet of camera.vp8Frame({ key, packets: 2, size: size / 2 })) publisher.send(packet);
+    });
+  }
+  seen = [];
+  viewer.onPacket = (packet) => {
+    if (!packet.isPadding) seen.push(packet);
+  };
+  world.advance(1_000);
+});
+
+const burst = (packets: number): void => {
+  for (const packet of camera.vp8Frame({ packets, size: 1_000 })) publisher.send(packet);
+};
+const gaps = (): Set<number> =>
+  new Set(seen.slice(1).map(({ sequence }, i) => (sequence - seen[i]!.sequence) & 0xffff));
+
+test('a burst leaves over about the time that the link takes for it, in order and without gaps', () => {
+  const startMs = world.nowMs;
+  burst(20);
+  expect(seen.length).toBeLessThan(6);
+  world.advance(600);
+  expect(seen).toHaveLength(20);
+  expect(gaps()).toEqual(new Set([1]));
+  expect(seen.at(-1)!.atMs - startMs).toBeGreaterThan(200);
+});
+
+test('the packets after a burst wait behind it, and leave at once after that', () => {
+  burst(20);
+  burst(1);
+  world.advance(800);
+  expect(seen).toHaveLength(21);
+  expect(gaps()).toEqual(new Set([1]));
+  burst(1);
+  expect(seen).toHaveLength(22);
+});
+
+test('a packet without media that comes during a burst leaves no gap', () => {
+  burst(10);
+  publisher.send(camera.padding());
+  burst(10);
+  world.advance(800);
+  expect(seen).toHaveLength(20);
+  expect(gaps()).toEqual(new Set([1]));
+});
+
+test('a packet that is lost on its way to the server leaves its gap, and takes it when it comes late', () => {
+  const packets = camera.vp8Frame({ packets: 20, size: 1_000 });
+  const [late] = packets.splice(15, 1);
+  for (const packet of packets) publisher.send(packet);
+  world.advance(800);
+  expect(gaps()).toEqual(new Set([1, 2]));
+  publisher.send(late!);
+  expect(seen).toHaveLength(20);
+  expect(new Set(seen.map(({ sequence }) => sequence)).size).toBe(20);
+});
+
+test('sound does not wait behind a burst', () => {
+  const mic = new SyntheticSource({ ssrc: 0x2a, payloadType: 111, mid: '0' });
+  burst(20);
+  seen = [];
+  for (const packet of mic.opusFrame()) publisher.send(packet);
+  expect(seen).toHaveLength(1);
+});
+
+test('what is too much for the link for long waits for less than a second', () => {
+  burst(200);
+  world.advance(880);
+  expect(seen.length).toBeLessThan(150);
+  world.advance(60);
+  expect(seen).toHaveLength(200);
+});

@@ -213,7 +213,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     try {
       this.#openSession();
     } catch (error) {
-      if (!this.#route.isFinal) return this.#closed(0, '');
+      if (!this.#route.isKnown) return this.#closed(0, '');
       // No server was contacted: the address is malformed or forbidden, or the browser is out of WebRTC connections.
       const reason = error instanceof Error ? error.message : String(error);
       this.#end(unreachable(`the browser opens no connection to ${this.#route.url}: ${reason}`));

@@ -164,6 +164,14 @@ test('goes to the address of its seat if the browser refuses that of the standby
   expect(await next(1006, '', 2_100)).toBe(SEAT);
 });
 
+test('does not give the call up because the browser refuses the standby while its server is still away', async () => {
+  await join();
+  forbidden = AT_STANDBY;
+  await next(1006, '', 2_100);
+  expect(await next(1006, '', 5_000)).toBe(SEAT);
+  expect(client.state).toBe('reconnecting');
+});
+
 test.each([
   ['wss://a.example', `wss://${STANDBY}`],
   ['a.example', `ws://${STANDBY}`],

@@ -1,6 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { until } from '@bloom/time/testing';
 import { startTestNode, type Answer, type TestNode } from './testing/test-node.js';
 
 // Real sockets, on a machine that other tests keep busy.
@@ -177,6 +180,42 @@ describe('a recording component over HTTP', () => {
       'Components of type recording are disabled',
     ]);
     expect((await node.request('GET', `/room/${roomId}`)).status).toBe(200);
+  });
+
+  test('reports an upload behind the events of its room that wait until its node may act for it', async () => {
+    let mayStore: () => void = () => undefined;
+    const stores = new Promise<void>((resolve) => (mayStore = resolve));
+    const store = createServer(
+      (request, response) => void request.resume().on('end', () => stores.then(() => response.end())),
+    );
+    store.unref();
+    await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
+    node = await startTestNode({ JF_S3_ENDPOINT: `http://127.0.0.1:${(store.address() as AddressInfo).port}` });
+    await source('audio.ogg', await readFile(new URL('./testing/tone.ogg', import.meta.url)));
+    const roomId = await node.createRoom({ videoCodec: 'h264' });
+    const server = await node.serverSocket();
+    server.send({ type: 'subscribeRequest', eventType: 'recording' });
+    const { body } = await add(roomId, 'recording', { credentials: s3, notify: true });
+    await add(roomId, 'file', { filePath: 'audio.ogg' });
+    const { token } = await node.addPeer(roomId);
+    await server.untilNews('trackRemoved');
+    await node.request('DELETE', `/room/${roomId}/component/${body.data.id}`);
+    const { fence } = node.rooms;
+    let isFenced = true;
+    const held: string[] = [];
+    const pass = fence.pass.bind(fence);
+    fence.watcher = { changed: () => undefined, isFenced: () => isFenced };
+    fence.pass = (event, publish) => {
+      held.push(event.type);
+      pass(event, publish);
+    };
+    await (await node.peerSocket()).authenticate(token);
+    mayStore();
+    await until(() => [...held, ...server.news].includes('recordingUploaded'));
+    isFenced = false;
+    fence.release(roomId);
+    expect((await server.untilNews('recordingUploaded')).slice(-2)).toEqual(['peerConnected', 'recordingUploaded']);
+    store.close();
   });
 
   test('records what a file plays, and leaves it on disk while the store is down', async () => {

@@ -2,17 +2,24 @@ import { fileKind, nativeInstalled, RecordingService, rtspKind, SipService } fro
 import type { Settings } from '@bloom/config';
 import type { Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import type { NotificationBus, Webhooks } from '@bloom/notifications';
+import type { Webhooks } from '@bloom/notifications';
 import type { Processes } from '@bloom/processes';
+import type { Notification } from '@bloom/protocol';
 import type { ComponentKind } from '@bloom/rooms';
 import { join } from 'node:path';
 
 /** Opens the service that writes recordings, uploads and mixes them. */
 export function openRecordings(
   { resourcesPath, recording }: Settings,
-  parts: { log: Log; metrics: Metrics; bus: NotificationBus; webhooks: Webhooks; processes: Processes },
+  parts: {
+    log: Log;
+    metrics: Metrics;
+    publish: (event: Notification) => void;
+    webhooks: Webhooks;
+    processes: Processes;
+  },
 ): RecordingService {
-  const { log, metrics, bus, webhooks, processes } = parts;
+  const { log, metrics, publish, webhooks, processes } = parts;
 
   return new RecordingService({
     directory: join(resourcesPath, 'raw_recordings'),
@@ -24,7 +31,7 @@ export function openRecordings(
     endpoint: recording.s3Endpoint,
     log,
     onNews: ({ reason, ...part }) =>
-      bus.publish(
+      publish(
         reason === undefined ? { type: 'recordingUploaded', ...part } : { type: 'recordingFailed', ...part, reason },
       ),
     hold: (roomId) => webhooks.hold(roomId),

@@ -8,6 +8,7 @@ import type { Log } from '@bloom/log';
 import { Metrics, openMetricsServer } from '@bloom/metrics';
 import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Webhooks } from '@bloom/notifications';
 import { Processes } from '@bloom/processes';
+import type { Notification } from '@bloom/protocol';
 import { PathChecks, RoomHost, RoomRouter } from '@bloom/rooms';
 import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
@@ -302,25 +303,27 @@ function openRooms(parts: RoomParts): {
   const { settings, log } = options;
   const processes = new Processes({ log });
   const kept = localRecordings(settings, (id) => hls.isLive(id));
+  // In its turn, behind what is held back of its room.
+  const publish = (event: Notification): void => host.fence.pass(event, () => bus.publish(event));
   const hls = new HlsService({
     resourcesPath: settings.resourcesPath,
     s3Endpoint: settings.recording.s3Endpoint,
     beginRecording: (id) => kept.begin(id),
     endRecording: (id) => kept.end(id),
     createdAt: (roomId) => host.createdAt(roomId),
-    notify: (notification) => bus.publish(notification),
+    notify: publish,
     hold: (roomId) => webhooks.hold(roomId),
     fetch: (file) => reached.files?.fetchStream?.(file) ?? Promise.reject(new Error('this node reaches no other')),
     taken: async (node, report) => reached.files?.streamTaken?.(node, report),
+    takerOf: (roomId) => reached.cluster?.registry.departures.takerOf(roomId),
     passesOn: (roomId) => host.relayRef(roomId) !== undefined,
     onPicturesLeftOut: (pictures) => metrics.picturesLeftOut(pictures),
     processes,
-    takerOf: (roomId) => reached.cluster?.registry.departures.takerOf(roomId),
     log,
   });
   closing.onClose('streams', () => hls.settled());
   closing.onClose('tidying of streams', hls.tidy());
-  const recordings = openRecordings(settings, { log, metrics, bus, webhooks, processes });
+  const recordings = openRecordings(settings, { log, metrics, publish, webhooks, processes });
   closing.onClose('recordings', () => recordings.close({ timeoutMs: UPLOAD_GRACE_MS }));
   const phones = openPhones(settings, processes);
   closing.onClose('phones', () => phones?.settled());

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { printableUrl, type Log } from '@bloom/log';
 import type { Metrics } from '@bloom/metrics';
-import type { Notification } from '@bloom/protocol';
+import { type Notification, UPLOAD_REPORTS } from '@bloom/protocol';
 import { awakeClock, type Clock, Timer } from '@bloom/time';
 import type { NotificationBus } from './bus.js';
 import { openWebhookPoster, type WebhookPoster } from './webhook-post.js';
@@ -30,14 +30,6 @@ export interface WebhooksOptions {
 const MAX_MOVED_BYTES = 1024 * 1024;
 /** A request of another node may end this much later than its time limit. */
 const MARGIN_MS = 1_000;
-
-/** Events that may follow the end of their room. */
-const UPLOAD_REPORTS: ReadonlySet<Notification['type']> = new Set([
-  'hlsUploaded',
-  'hlsUploadCrashed',
-  'recordingUploaded',
-  'recordingFailed',
-]);
 
 interface Registration {
   readonly url: string;

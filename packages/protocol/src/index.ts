@@ -14,4 +14,5 @@ export {
   encodeServerMessage,
   type ServerMessage,
   type SubscriptionType,
+  UPLOAD_REPORTS,
 } from './server-message.js';

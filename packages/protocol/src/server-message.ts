@@ -15,6 +15,14 @@ import { ProtocolError } from './protocol-error.js';
 /** Maximum accepted message; peer metadata and metrics reports are the large ones. */
 const MAX_SERVER_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+/** Events that may follow the end of their room. */
+export const UPLOAD_REPORTS: ReadonlySet<Notification['type']> = new Set([
+  'hlsUploaded',
+  'hlsUploadCrashed',
+  'recordingUploaded',
+  'recordingFailed',
+]);
+
 /** Subscriptions of the server websocket. */
 export type SubscriptionType = 'serverNotification' | 'metrics' | 'data' | 'recording';
 

@@ -61,6 +61,15 @@ test('forgets the events of a room that goes on at another node', () => {
   expect(published).toEqual([]);
 });
 
+test('publishes what became of uploads although its room goes on at another node, which knows nothing of them', () => {
+  const about = { roomId: 'kitchen', componentId: 'c', prefix: '', files: [] };
+  fenced.add('kitchen');
+  publish('kitchen', 'one');
+  fence.pass({ type: 'recordingUploaded', ...about }, () => void published.push('uploaded'));
+  fence.drop('kitchen');
+  expect(published).toEqual(['uploaded']);
+});
+
 test('holds at most 10,000 events of one room', () => {
   fenced.add('kitchen');
   for (let i = 0; i < 10_010; i += 1) publish('kitchen', `${i}`);

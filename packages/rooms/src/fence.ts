@@ -1,5 +1,5 @@
 import type { Log } from '@bloom/log';
-import type { Notification } from '@bloom/protocol';
+import { type Notification, UPLOAD_REPORTS } from '@bloom/protocol';
 
 /** Events held back for one room. Its owner is cut off for seconds; a longer queue means a flood. */
 const MAX_HELD = 10_000;
@@ -15,7 +15,7 @@ export interface RoomWatcher {
 }
 
 interface Held {
-  readonly events: (() => void)[];
+  readonly events: { readonly type: Notification['type']; readonly publish: () => void }[];
   chars: number;
   dropped: number;
 }
@@ -61,7 +61,7 @@ export class Fence {
     // Clients send these at any rate: they would push out what the backend must hear.
     const chars = event.type === 'dataMessage' ? Number.POSITIVE_INFINITY : sizeOf(event);
     if (held.events.length < MAX_HELD && held.chars + chars <= MAX_HELD_CHARS) {
-      held.events.push(publish);
+      held.events.push({ type: event.type, publish });
       held.chars += chars;
     } else held.dropped += 1;
   }
@@ -71,13 +71,15 @@ export class Fence {
     const held = this.#held.get(roomId);
     if (held === undefined || this.isFenced(roomId)) return;
     this.#held.delete(roomId);
-    for (const publish of held.events) publish();
+    for (const { publish } of held.events) publish();
     if (held.dropped > 0) this.#log.warn('room.events_dropped', { roomId, events: held.dropped });
   }
 
-  /** Forgets what was held back, because the room goes on at another node. */
+  /** Forgets what was held back, because the room goes on at another node, which knows nothing of uploads from here. */
   drop(roomId: string): void {
+    const held = this.#held.get(roomId)?.events ?? [];
     this.#held.delete(roomId);
+    for (const { type, publish } of held) if (UPLOAD_REPORTS.has(type)) publish();
   }
 }
 

@@ -367,6 +367,36 @@ describe('a cluster of three nodes with standbys', () => {
   });
 
   test('keeps the standby of a room that moves from taking it over', async () => {
+  test('refuses a room whose standby is lost with most members until another process has had its name for 11 minutes', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    const change = (): Promise<unknown> => on(owner, () => owner.rooms.updateRoom('kitchen', { maxPeers: 2 }));
+    for (const host of cluster.hosts) if (host !== 'n1') cluster.kill(node(host), false);
+    await cluster.world.run(20 * 60_000);
+    await expect(change()).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    cluster.boot(standby);
+    await cluster.world.run(10 * 60_000);
+    await expect(change()).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+    await cluster.world.run(2 * 60_000);
+    await expect(change()).resolves.toMatchObject({ id: 'kitchen' });
+  });
+
+  test('ends a room at an owner that was cut off while the room ended at its standby', async () => {
+    const owner = node('n1');
+    const standby = await open(owner, 'kitchen');
+    cluster.wasSplit = true;
+    cut('n1');
+    await untilOn(standby, 'kitchen', 10_000);
+    // What waits on the links is lost with them.
+    await cluster.world.run(20_000);
+    await on(node(standby), () => node(standby).rooms.deleteRoom('kitchen'));
+    const before = published.length;
+    heal('n1');
+    await cluster.world.run(30_000);
+    expect(owners('kitchen')).toEqual([]);
+    expect(published.slice(before)).toEqual([]);
+  });
+
     const owner = node('n1');
     await open(owner, 'kitchen');
     await on(owner, () => owner.registry.departures.move('kitchen'));

@@ -106,6 +106,7 @@ describe('a lease', () => {
 
 describe('a witness', () => {
   const silent = { process: 'o1', settled: [], revoked: [] };
+  const contested = { owner: 'o', ownerProcess: 'o1', node: 's', process: 's1' };
 
   test('votes against an owner that it has not heard for 3 s, or 5 s while its link stands', () => {
     const witness = new Witness('w1', 0);
@@ -118,21 +119,37 @@ describe('a witness', () => {
 
   test('reports its votes until the owner says that they are settled', () => {
     const witness = new Witness('w1', 0);
-    witness.vote('o', 's', 's1');
+    witness.linked('o', 0);
+    witness.vote(contested);
     const [vote] = witness.pulse('o', silent, 1).votes;
     expect(vote).toEqual({ standby: 's', process: 's1', number: expect.any(Number) });
-    witness.vote('o', 's', 's1');
+    witness.vote(contested);
     // A settled earlier vote says nothing of the new one.
     expect(witness.pulse('o', { ...silent, settled: [vote?.number ?? 0] }, 2).votes).toHaveLength(1);
     const [again] = witness.pulse('o', silent, 3).votes;
     expect(witness.pulse('o', { ...silent, settled: [again?.number ?? 0] }, 4).votes).toEqual([]);
   });
 
-  test('forgets its votes against the former process of an owner', () => {
+  test('names no votes against the former process of an owner, whether they were given before or after its end', () => {
     const witness = new Witness('w1', 0);
     witness.pulse('o', silent, 1);
-    witness.vote('o', 's', 's1');
+    witness.vote(contested);
     expect(witness.pulse('o', { ...silent, process: 'o2' }, 2).votes).toEqual([]);
+    witness.vote(contested);
+    expect(witness.pulse('o', { ...silent, process: 'o2' }, 3).votes).toEqual([]);
+  });
+
+  test('names its votes against a process of an owner whose first pulse arrives after them', () => {
+    const witness = new Witness('w1', 0);
+    witness.pulse('o', silent, 1);
+    witness.vote({ ...contested, ownerProcess: 'o2' });
+    expect(witness.pulse('o', { ...silent, process: 'o2' }, 2).votes).toHaveLength(1);
+  });
+
+  test('remembers no votes against an owner that it has never heard, which does not count it', () => {
+    const witness = new Witness('w1', 0);
+    witness.vote(contested);
+    expect(witness.pulse('o', silent, 1).votes).toEqual([]);
   });
 
   test('denies a room under revoked epochs, also once the owner is gone', () => {
@@ -152,6 +169,16 @@ describe('a witness', () => {
       expect(witness.pulse('o', { ...silent, revoked: some(i * 10_000) }, 1).noted).toBe(true);
     expect(witness.pulse('o', { ...silent, revoked: some(100_000) }, 1).noted).toBe(false);
     expect(witness.pulse('o', { ...silent, revoked: some(100_000) }, 20 * 60_000 + 2).noted).toBe(true);
+  });
+
+  test('keeps a share of what it can remember for the revoked rooms of each owner', () => {
+    const witness = new Witness('w1', 0);
+    const some = (from: number) =>
+      Array.from({ length: 10_000 }, (_, i) => ({ roomId: `${from + i}`, createdAt: 1, epoch: 1 }));
+    for (let i = 0; i < 10; i += 1) witness.pulse('o', { ...silent, revoked: some(i * 10_000) }, 1);
+    for (let i = 0; i < 5; i += 1)
+      expect(witness.pulse('p', { ...silent, revoked: some(i * 10_000) }, 1).noted).toBe(true);
+    expect(witness.pulse('p', { ...silent, revoked: some(50_000) }, 1).noted).toBe(false);
   });
 
   test('knows which process of an owner has left in order', () => {

@@ -4,7 +4,7 @@ import type { RoomRef } from '../room/room-messages.js';
 import { Lease } from './lease.js';
 import { hasVotes, type Vote, type Voter } from './standby-states.js';
 import { Ward } from './wards.js';
-import { Witness, voteKey } from './witness.js';
+import { type Contested, Witness, voteKey } from './witness.js';
 
 const STEP_MS = 100;
 const VOTE_MS = 500;
@@ -33,6 +33,8 @@ class Process {
     this.witness = new Witness(id, 0);
   }
 }
+
+const contestedBy = ({ node, id }: Process): Contested => ({ owner: 'o', ownerProcess: 'o1', node, process: id });
 
 class World {
   readonly processes = new Map<string, Process>();
@@ -205,13 +207,13 @@ class World {
       const count = { votes: round.votes, self: me.node, hasProof: round.hasProof };
       me.hasWon = held !== undefined && isSilent && hasVotes({ owner: 'o', roomId: 'kitchen', ...held }, count);
       if (me.hasWon) this.wins += 1;
-      else witness.unvote('o', me.node, me.id);
+      else witness.unvote(contestedBy(me));
       return;
     }
     if (held === undefined || me.hasWon || !isSilent) return;
     const room = { ...ROOM, epoch: held.epoch };
     const grant = (voter: Process): Vote => {
-      voter.witness.vote('o', me.node, me.id);
+      voter.witness.vote(contestedBy(me));
       const denied = voter.witness.hasRevoked('o', room) ? ['kitchen'] : [];
       return { granted: true, process: voter.id, denied };
     };
@@ -221,7 +223,7 @@ class World {
       if (voter === me) continue;
       this.#send(me, voter, () => {
         if (!proven && !voter.witness.isSilent('o', { now: voter.awakeMs, linked: false }))
-          return voter.witness.unvote('o', me.node, me.id);
+          return voter.witness.unvote(contestedBy(me));
         const vote = grant(voter);
         return this.#send(voter, me, () => void asked.votes.set(voter.node, vote));
       });

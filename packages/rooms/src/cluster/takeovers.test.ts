@@ -45,6 +45,7 @@ function start({
     host: {
       draining: false,
       roomRef: () => (state.here === undefined ? undefined : REF),
+      relayRef: () => undefined,
       createdAt: () => state.here,
       holdRoom: async () => {
         attempts += 1;
@@ -173,6 +174,15 @@ test('asks for votes ever more rarely while it gets too few, and says so once', 
   expect(campaigns()).toBeLessThan(80);
   expect(campaigns()).toBeGreaterThan(60);
   expect(lines).toEqual(['node.votes_missing']);
+});
+
+test('a vote against a former process of an owner does not fence the rooms of the next one', () => {
+  const { takeovers, witness } = start();
+  witness.pulse('owner', { process: 'owner 2', settled: [], revoked: [] }, 0);
+  const rooms = [{ roomId: 'kitchen', createdAt: 1, epoch: 2 }];
+  const standby = { node: 'standby', process: 'standby 1', owner: 'owner', creation: 1, took: false, rooms };
+  expect(takeovers.vote({ ...standby, ownerProcess: 'owner 1' })).toMatchObject({ granted: true });
+  expect(witness.pulse('owner', { process: 'owner 2', settled: [], revoked: [] }, 1).votes).toEqual([]);
 });
 
 /** Answers of two members, of which `x` has started again if `process` says so. */

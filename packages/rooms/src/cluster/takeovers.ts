@@ -9,7 +9,8 @@ import type { Directory, OwnedRoom } from './directory.js';
 import { type Mirror, type MirrorAnswer, type MirroredRoom, Mirrors, type MirrorUpdate } from './mirrors.js';
 import { type Campaign, type Candidacy, hasVotes, type Vote } from './standby-states.js';
 import { STANDBY_PROTOCOL } from './standbys.js';
-import type { Witness } from './witness.js';
+import { type TakenRoom, TakenRooms } from './taken-rooms.js';
+import type { Contested, Witness } from './witness.js';
 
 /** How often silent owners are looked for. */
 const LOOK_MS = 200;
@@ -29,7 +30,7 @@ const MAX_RETRY_MS = 30_000;
 
 export interface TakeoversOptions {
   port: ClusterPort;
-  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'roomRef' | 'createdAt'>;
+  host: Pick<RoomHost, 'holdRoom' | 'draining' | 'roomRef' | 'relayRef' | 'createdAt'>;
   directory: Pick<Directory, 'announced' | 'deniesTakeover'>;
   witness: () => Witness;
   /** Returns the creation of the process that a member's latest link led to. */
@@ -51,8 +52,7 @@ export class Takeovers {
   readonly #asking = new Set<string>();
   /** Campaigns in a row that won no room, by owner, and when the next one may begin, by `clock.now`. */
   readonly #losses = new Map<string, { count: number; until: number }>();
-  /** Rooms taken over, by owner, until the owner has withdrawn its own. */
-  readonly #taken = new Map<string, Map<string, Candidacy>>();
+  readonly #taken = new TakenRooms();
   /** Creations of processes that have ended, by node. */
   readonly #ended = new Map<string, number>();
   readonly #failures: LogThrottle;
@@ -79,7 +79,7 @@ export class Takeovers {
     const { host, clock, port } = this.#options;
     const { roomId } = room.snapshot.config;
     const isOpening = this.#mirrors.get(update.node, roomId)?.side.state === 'opening';
-    if (isOpening || this.#taken.get(update.node)?.has(roomId) === true) return { kept: false };
+    if (isOpening || this.#taken.has(update.node, roomId)) return { kept: false };
     if (this.#isClosed || host.draining) {
       this.#drop(update.node, roomId);
       return { refused: `${port.self} accepts no rooms` };
@@ -97,7 +97,7 @@ export class Takeovers {
   /** Forgets a room. Returns false for one that is being taken over, or has been. */
   forget({ node, roomId, epoch }: { node: string; roomId: string; epoch: number }): boolean {
     const mirror = this.#mirrors.get(node, roomId);
-    if (mirror?.side.state === 'opening' || this.#taken.get(node)?.has(roomId) === true) return false;
+    if (mirror?.side.state === 'opening' || this.#taken.has(node, roomId)) return false;
     if (mirror !== undefined && mirror.epoch <= epoch) this.#drop(node, roomId);
 
     return true;
@@ -106,7 +106,7 @@ export class Takeovers {
   /** Must be called when a member has left in order: its rooms have ended or moved. */
   left(node: string): void {
     for (const { roomId } of this.#mirrors.of(node)) this.#drop(node, roomId);
-    this.#taken.delete(node);
+    for (const { roomId } of this.#taken.of(node)) this.#taken.delete(node, roomId);
     this.#losses.delete(node);
   }
 
@@ -130,7 +130,7 @@ export class Takeovers {
 
   /** Answers a standby that asks for votes. */
   vote(campaign: Campaign): Vote {
-    const { node: standby, process, owner, ownerProcess, creation, took } = campaign;
+    const { owner, ownerProcess, creation, took } = campaign;
     const { port, creationOf } = this.#options;
     const witness = this.#options.witness();
     // This may be the owner's next process.
@@ -141,10 +141,10 @@ export class Takeovers {
     const isAlive =
       creation === null ? !this.#isSilent(owner) : port.members().includes(owner) && creationOf(owner) === creation;
     if (isAlive) {
-      if (!took) witness.unvote(owner, standby, process);
+      if (!took) witness.unvote(campaign);
       return { granted: false };
     }
-    witness.vote(owner, standby, process);
+    witness.vote(campaign);
 
     return this.#grant(campaign);
   }
@@ -201,25 +201,37 @@ export class Takeovers {
     if (this.#mirrors.owners.length === 0 && this.#taken.size === 0) this.#look.stop();
   }
 
-  /** Ends this node's own vote against owners that have withdrawn what it has taken over. */
+  /** Ends this node's own votes against owners that have withdrawn what it has taken over. */
   #settleTaken(): void {
-    const { directory, port } = this.#options;
-    for (const [owner, rooms] of this.#taken) {
+    const { directory, port, host } = this.#options;
+    for (const owner of this.#taken.owners) {
       // An owner without a link is forgotten after a while, and may announce the room still.
-      if (!port.members().includes(owner)) continue;
-      for (const [roomId, { createdAt, epoch }] of rooms) {
+      if (!port.members().includes(owner) || this.#asking.has(owner)) continue;
+      const rooms = this.#taken.of(owner);
+      for (const room of rooms) {
+        const { roomId, createdAt, epoch } = room;
         const announced = directory.announced(owner, roomId);
-        if (announced?.createdAt !== createdAt || (announced.epoch ?? 0) > epoch) rooms.delete(roomId);
+        if (announced?.createdAt !== createdAt || (announced.epoch ?? 0) > epoch) this.#taken.delete(owner, roomId);
+        else if ((host.roomRef(roomId) ?? host.relayRef(roomId)) === undefined) this.#tellEnd(room);
       }
-      if (rooms.size > 0 || this.#asking.has(owner)) continue;
-      this.#taken.delete(owner);
-      this.#unvote(owner);
+      for (const ownerProcess of new Set(rooms.map((room) => room.ownerProcess))) this.#unvote({ owner, ownerProcess });
     }
   }
 
-  #unvote(owner: string): void {
+  /** Lets a former owner, which would hear of no later one and never act again, give up a room that has ended here. */
+  #tellEnd({ owner, roomId, createdAt, epoch, ref }: TakenRoom): void {
+    const { port } = this.#options;
+    if (ref === undefined) return;
+    const news = { type: 'announce', node: port.self } as const;
+    port.cast(owner, { ...news, created: { roomId, createdAt, epoch, ref } });
+    port.cast(owner, { ...news, removed: roomId });
+  }
+
+  /** Ends this node's own vote against a process of an owner, unless it has rooms of that one. */
+  #unvote(contested: Pick<Contested, 'owner' | 'ownerProcess'>): void {
+    if (this.#taken.hasOf(contested)) return;
     const witness = this.#options.witness();
-    witness.unvote(owner, this.#options.port.self, witness.process);
+    witness.unvote({ ...contested, node: this.#options.port.self, process: witness.process });
   }
 
   /** Asks the members for their votes, and opens the rooms for which they are enough. */
@@ -288,15 +300,8 @@ export class Takeovers {
     for (const { side } of mirrors) side.on('silent');
     const rooms = mirrors.map(({ roomId, createdAt, epoch }) => ({ roomId, createdAt, epoch }));
     const creation = hasProof ? (this.#ended.get(owner) ?? null) : null;
-    const message: Campaign = {
-      node: port.self,
-      process: witness.process,
-      owner,
-      ownerProcess: mirrors[0]?.process ?? '',
-      creation,
-      took: this.#taken.has(owner),
-      rooms,
-    };
+    const contested = { node: port.self, process: witness.process, owner, ownerProcess: mirrors[0]?.process ?? '' };
+    const message: Campaign = { ...contested, creation, took: this.#taken.hasOf(contested), rooms };
     const votes = new Map<string, Vote>([[port.self, hasProof ? this.#ownVote(message) : this.vote(message)]]);
     // The owner's next process knows where its rooms have gone since.
     const hasSuccessor = hasProof && this.#options.creationOf(owner) !== creation;
@@ -330,34 +335,33 @@ export class Takeovers {
       for (let mirror = won.shift(); mirror !== undefined; mirror = won.shift()) await this.#open(mirror, since);
     });
     await Promise.all(lanes);
-    if (!this.#taken.has(owner)) this.#unvote(owner);
+    this.#unvote(contested);
   }
 
   /** This node has the proof, so its own vote depends only on what it knows of the rooms. */
   #ownVote(campaign: Campaign): Vote {
-    const { node, process, owner } = campaign;
-    this.#options.witness().vote(owner, node, process);
+    this.#options.witness().vote(campaign);
 
     return this.#grant(campaign);
   }
 
   async #open(mirror: Mirror, since: number): Promise<void> {
     const { own, log, clock } = this.#options;
-    const { owner, roomId, createdAt, epoch, side } = mirror;
-    const taken = this.#taken.get(owner) ?? new Map<string, Candidacy>();
-    this.#taken.set(owner, taken.set(roomId, { roomId, createdAt, epoch }));
+    const { owner, process: ownerProcess, roomId, createdAt, epoch, side } = mirror;
+    const taken = { owner, ownerProcess, roomId, createdAt, epoch };
+    this.#taken.add(taken);
     let held: HeldRoom | undefined;
     try {
       const snapshot = aged(mirror.room.snapshot, clock.now() - mirror.at);
       held = await this.#hold(snapshot, owner);
       const ref = await held.open(snapshot, createdAt);
       side.on('opened');
+      this.#taken.add({ ...taken, ref });
       own({ roomId, createdAt, epoch, ref });
       log.warn('room.taken_over', { roomId, node: owner, epoch, ms: Math.round(clock.now() - since) });
       this.#mirrors.drop(owner, roomId);
     } catch (error) {
-      taken.delete(roomId);
-      if (taken.size === 0) this.#taken.delete(owner);
+      this.#taken.delete(owner, roomId);
       side.on('failed');
       mirror.failures += 1;
       mirror.retryAt = clock.now() + Math.min(RETRY_MS * 2 ** (mirror.failures - 1), MAX_RETRY_MS);

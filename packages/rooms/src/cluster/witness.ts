@@ -13,6 +13,15 @@ export interface GivenVote {
   number: number;
 }
 
+/** A campaign for the rooms of one process of an owner: its next process has others. */
+export interface Contested {
+  owner: string;
+  ownerProcess: string;
+  /** The standby, and its process. */
+  node: string;
+  process: string;
+}
+
 interface OwnerRecord {
   /** When the owner was last heard, by the awake clock. */
   heardAt: number;
@@ -20,8 +29,10 @@ interface OwnerRecord {
   process?: string;
   /** The process that has left in order. */
   left?: string | undefined;
-  /** Votes against the owner, by standby and its process. */
-  readonly votes: Map<string, GivenVote>;
+  /** Votes against the owner, by its process, the standby and that one's process. */
+  readonly votes: Map<string, GivenVote & { readonly against: string }>;
+  /** Revoked epochs by room, the oldest first. */
+  readonly revoked: Map<string, { epoch: number; at: number }>;
 }
 
 /** What an owner says with a pulse. */
@@ -47,7 +58,10 @@ export interface PulseAnswer {
 const MAX_OWNERS = 10_000;
 /** Votes remembered against one owner: each standby process that asks has one. */
 const MAX_VOTES = 1_000;
-/** Revoked rooms remembered, and for how long: longer than a standby keeps rooms of an owner that it does not hear. */
+/**
+ * Revoked rooms remembered for all owners, which share it equally, and for how long: longer than a standby keeps rooms
+ * of an owner that it does not hear. What an owner holds beyond its share stays when others come.
+ */
 const MAX_REVOKED = 100_000;
 const REVOKED_MS = 20 * 60_000;
 
@@ -59,9 +73,8 @@ const REVOKED_MS = 20 * 60_000;
 export class Witness {
   /** Identifies this process, which remembers its votes; the next one of the name does not. */
   readonly process: string;
+  /** Those heard last come last. */
   readonly #owners = new Map<string, OwnerRecord>();
-  /** Revoked epochs by owner and room, the oldest first. */
-  readonly #revoked = new Map<string, { epoch: number; at: number }>();
   /** Start of this process: an owner that has never been heard has been silent since then. */
   readonly #since: number;
   #given = 0;
@@ -91,18 +104,22 @@ export class Witness {
   pulse(owner: string, { process, settled, revoked }: Pulse, now: number): PulseAnswer {
     const record = this.#record(owner);
     record.heardAt = now;
-    // The rooms of its former process are lost to it: nobody asks who supports their owner.
-    if (record.process !== undefined && record.process !== process) record.votes.clear();
     record.process = process;
     const over = new Set(settled);
-    for (const [key, { number }] of record.votes) if (over.has(number)) record.votes.delete(key);
+    const votes: GivenVote[] = [];
+    for (const [key, { against, ...vote }] of record.votes) {
+      // The rooms of another process are not those of this one.
+      if (against !== process) continue;
+      if (over.has(vote.number)) record.votes.delete(key);
+      else votes.push(vote);
+    }
 
-    return { process: this.process, votes: [...record.votes.values()], noted: this.#revoke(owner, revoked, now) };
+    return { process: this.process, votes, noted: this.#revoke(record, revoked, now) };
   }
 
   /** Returns whether the owner has said that nobody may take the room over under this epoch. */
   hasRevoked(owner: string, room: Candidacy): boolean {
-    return (this.#revoked.get(roomKey(owner, room))?.epoch ?? -1) >= room.epoch;
+    return (this.#owners.get(owner)?.revoked.get(roomKey(room))?.epoch ?? -1) >= room.epoch;
   }
 
   /** Returns when the owner was last heard. */
@@ -116,43 +133,55 @@ export class Witness {
   }
 
   /** Records a vote for a process of the standby, as which this node does not support the owner until both have met. */
-  vote(owner: string, standby: string, process: string): void {
+  vote(contested: Contested): void {
+    const { owner, ownerProcess: against, node: standby, process } = contested;
+    // An owner counts only the members that have answered its pulses.
+    const votes = this.#owners.get(owner)?.votes;
+    if (votes === undefined) return;
     this.#given += 1;
-    const { votes } = this.#record(owner);
-    const key = voteKey(standby, process);
+    const key = contestedKey(contested);
     votes.delete(key);
     if (votes.size >= MAX_VOTES) votes.delete(votes.keys().next().value as string);
-    votes.set(key, { standby, process, number: this.#given });
+    votes.set(key, { standby, process, number: this.#given, against });
   }
 
   /** Ends a vote for a standby that has got too few. */
-  unvote(owner: string, standby: string, process: string): void {
-    this.#owners.get(owner)?.votes.delete(voteKey(standby, process));
+  unvote(contested: Contested): void {
+    this.#owners.get(contested.owner)?.votes.delete(contestedKey(contested));
   }
 
-  #revoke(owner: string, rooms: readonly Candidacy[], now: number): boolean {
-    for (const [key, { at }] of this.#revoked) {
+  #revoke({ revoked }: OwnerRecord, rooms: readonly Candidacy[], now: number): boolean {
+    for (const [key, { at }] of revoked) {
       if (at >= now - REVOKED_MS) break;
-      this.#revoked.delete(key);
+      revoked.delete(key);
     }
-    if (this.#revoked.size + rooms.length > MAX_REVOKED) return false;
+    if (rooms.length === 0) return true;
+    if (revoked.size + rooms.length > MAX_REVOKED / this.#revoking(revoked)) return false;
     for (const room of rooms) {
-      const key = roomKey(owner, room);
-      const epoch = Math.max(room.epoch, this.#revoked.get(key)?.epoch ?? 0);
-      this.#revoked.delete(key);
-      this.#revoked.set(key, { epoch, at: now });
+      const key = roomKey(room);
+      const epoch = Math.max(room.epoch, revoked.get(key)?.epoch ?? 0);
+      revoked.delete(key);
+      revoked.set(key, { epoch, at: now });
     }
 
     return true;
   }
 
+  /** Number of owners that have revoked rooms, this one included. */
+  #revoking(own: OwnerRecord['revoked']): number {
+    let owners = 0;
+    for (const { revoked } of this.#owners.values()) if (revoked === own || revoked.size > 0) owners += 1;
+
+    return owners;
+  }
+
   #record(owner: string): OwnerRecord {
-    let record = this.#owners.get(owner);
-    if (record === undefined) {
-      if (this.#owners.size >= MAX_OWNERS) this.#owners.delete(this.#owners.keys().next().value as string);
-      record = { heardAt: this.#since, votes: new Map() };
-      this.#owners.set(owner, record);
-    }
+    const known = this.#owners.get(owner);
+    if (known === undefined && this.#owners.size >= MAX_OWNERS)
+      this.#owners.delete(this.#owners.keys().next().value as string);
+    const record = known ?? { heardAt: this.#since, votes: new Map(), revoked: new Map() };
+    this.#owners.delete(owner);
+    this.#owners.set(owner, record);
 
     return record;
   }
@@ -163,6 +192,10 @@ export function voteKey(standby: string, process: string): string {
   return `${standby}\0${process}`;
 }
 
-function roomKey(owner: string, { roomId, createdAt }: Candidacy): string {
-  return `${owner}\0${createdAt}\0${roomId}`;
+function contestedKey({ ownerProcess, node, process }: Contested): string {
+  return `${ownerProcess}\0${voteKey(node, process)}`;
+}
+
+function roomKey({ roomId, createdAt }: Candidacy): string {
+  return `${createdAt}\0${roomId}`;
 }

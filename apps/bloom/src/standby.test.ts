@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig, type AttachedPeer } from '@bloom/rooms';
 import type { PlantedFault } from './testing/simulation/planted-faults.js';
 import { STANDBY_FAULTS } from './testing/simulation/planted-standby-faults.js';
+import { RECEIVER } from './testing/simulation/receivers.js';
 import { VirtualCluster } from './testing/simulation/virtual-cluster.js';
 import { nameOf, type VirtualNode } from './testing/simulation/virtual-node.js';
 
@@ -50,8 +51,8 @@ async function join(by: VirtualNode, token: string): Promise<void> {
 }
 
 /** Creates a room on the node and waits until it has a standby, whose host it returns. */
-async function open(owner: VirtualNode, roomId: string): Promise<string> {
-  await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId }));
+async function open(owner: VirtualNode, roomId: string, webhookUrl: string | null = null): Promise<string> {
+  await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId, webhookUrl }));
   await cluster.world.run(2_000);
 
   return standbyOf(owner, roomId) ?? 'nobody';
@@ -366,7 +367,6 @@ describe('a cluster of three nodes with standbys', () => {
     }
   });
 
-  test('keeps the standby of a room that moves from taking it over', async () => {
   test('refuses a room whose standby is lost with most members until another process has had its name for 11 minutes', async () => {
     const owner = node('n1');
     const standby = await open(owner, 'kitchen');
@@ -397,6 +397,7 @@ describe('a cluster of three nodes with standbys', () => {
     expect(published.slice(before)).toEqual([]);
   });
 
+  test('keeps the standby of a room that moves from taking it over', async () => {
     const owner = node('n1');
     await open(owner, 'kitchen');
     await on(owner, () => owner.registry.departures.move('kitchen'));
@@ -502,6 +503,20 @@ describe('a rule is broken when', () => {
     cluster.kill(node('n1'), true);
     await cluster.world.run(10_000);
     expect(cluster.violations).toEqual([expect.stringMatching(/^nobody took room kitchen over/)]);
+  });
+
+  test.each([
+    ['postsTwice', /an event twice or out of order from n1/],
+    ['postsNothing', /did not get peerAdded after a takeover/],
+  ] as const)('a node of a room that is taken over %s', async (fault, rule) => {
+    await start(3, { fault: STANDBY_FAULTS[fault] });
+    const standby = await open(node('n1'), 'kitchen', RECEIVER);
+    cluster.kill(node('n1'), true);
+    await untilOn(standby, 'kitchen', 1_000);
+    await on(node(standby), () => node(standby).rooms.addPeer('kitchen', {}));
+    await cluster.world.run(10_000);
+    cluster.events.end(new Set(['kitchen']));
+    expect(cluster.violations).toEqual([expect.stringMatching(rule)]);
   });
 });
 

@@ -8,6 +8,8 @@ interface Story {
   readonly owners: VirtualNode[];
   /** What the owners published, in order. */
   readonly events: string[];
+  /** Number of events before the last takeover. */
+  before: number;
   /** What each node delivered to its subscribers. */
   readonly heard: Map<VirtualNode, string[]>;
   /** States of the links between all nodes when the room's first event happened. */
@@ -66,6 +68,12 @@ export class Events {
     return data;
   }
 
+  /** Records that a room was taken over. */
+  takenOver(roomId: string): void {
+    const story = this.#stories.get(roomId);
+    if (story !== undefined) story.before = story.events.length;
+  }
+
   /** Number of times that a peer was reported as disconnected. */
   disconnections(peerId: string): number {
     return this.#disconnections.get(peerId) ?? 0;
@@ -86,8 +94,8 @@ export class Events {
       if (!this.#cluster.lost.has(roomId)) {
         const takeovers = this.#cluster.takeovers.count(roomId);
         this.#checkOrder(roomId, story, { published, takeovers });
-        // What the lost owner had not delivered is lost with it.
         if (takeovers === 0) this.#cluster.receivers.check(roomId, story.owners, published);
+        else this.#cluster.receivers.checkTaken(roomId, published, story.before);
       }
       for (const node of story.heard.keys()) this.#checkDelivery(roomId, story, node);
     }
@@ -99,6 +107,7 @@ export class Events {
     const story: Story = {
       owners: [],
       events: [],
+      before: 0,
       heard: new Map(nodes.map((node) => [node, []])),
       links: new Map(nodes.flatMap((a) => nodes.map((b) => [pairOf(a, b), linksOf(a, b)]))),
     };

@@ -43,4 +43,13 @@ export const STANDBY_FAULTS = {
     denied: [],
   })),
   getsNoVotes: answering('vote', () => () => ({ granted: false })),
+  postsTwice: {
+    post:
+      (post) =>
+      async (...request) => {
+        await post(...request);
+        await post(...request);
+      },
+  },
+  postsNothing: { post: () => async () => undefined },
 } as const satisfies Readonly<Record<string, PlantedFault>>;

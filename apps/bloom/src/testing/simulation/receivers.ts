@@ -20,6 +20,7 @@ interface Arrival {
   readonly event: string;
   /** True if the node does not know that it arrived, and will repeat it. */
   readonly isUnanswered: boolean;
+  readonly sender: Machine;
 }
 
 export class Receivers {
@@ -49,7 +50,7 @@ export class Receivers {
         world.schedule(world.outside, latencyMs, () => {
           const { roomId } = decodeServerMessage(body) as Notification;
           const arrivals = this.#arrivals.get(roomId) ?? [];
-          this.#arrivals.set(roomId, [...arrivals, { event, isUnanswered }]);
+          this.#arrivals.set(roomId, [...arrivals, { event, isUnanswered, sender: machine }]);
         });
         if (isUnanswered) world.schedule(machine, TIMEOUT_MS, () => reject(new WebhookError('no answer')));
         else world.schedule(machine, 2 * latencyMs, resolve);
@@ -59,9 +60,7 @@ export class Receivers {
 
   /** Checks, after the end, that a room's receiver got what its owners published: once, in order, up to a crash. */
   check(roomId: string, owners: readonly VirtualNode[], published: readonly Notification[]): void {
-    const arrivals = (this.#arrivals.get(roomId) ?? []).filter(
-      ({ event }, at, all) => all[at - 1]?.isUnanswered !== true || all[at - 1]?.event !== event,
-    );
+    const arrivals = withoutRepeats(this.#arrivals.get(roomId) ?? []);
     let next = 0;
     for (const notification of published) {
       const event = keyOf(encodeServerMessage(notification));
@@ -77,6 +76,39 @@ export class Receivers {
     }
     if (next < arrivals.length) this.#cluster.broken(`the receiver of room ${roomId} got an event twice`);
   }
+
+  /**
+   * Checks, after the end, the webhooks of a room that was taken over: each node sent what was published once and in
+   * order, and all arrived that was published after the last takeover, `before` which events were published. What a
+   * lost owner had not delivered is lost with it.
+   */
+  checkTaken(roomId: string, published: readonly Notification[], before: number): void {
+    const keys = published.map((notification) => keyOf(encodeServerMessage(notification)));
+    const all = this.#arrivals.get(roomId) ?? [];
+    for (const machine of new Set(all.map(({ sender }) => sender))) {
+      let next = 0;
+      for (const { event } of withoutRepeats(all.filter(({ sender }) => sender === machine))) {
+        next = keys.indexOf(event, next) + 1;
+        if (next > 0) continue;
+        this.#cluster.broken(`the receiver of room ${roomId} got an event twice or out of order from ${machine.host}`);
+        return;
+      }
+    }
+    const heirs = this.#cluster.takeovers.heirs(roomId);
+    if (heirs.length === 0 || !heirs.every(({ machine }) => machine.alive)) return;
+    for (const notification of published.slice(before)) {
+      const event = keyOf(encodeServerMessage(notification));
+      const hasArrived = all.some((arrival) => arrival.event === event);
+      if (hasArrived || notification.type === 'dataMessage' || (this.#failures.get(event) ?? 0) > RETRIES) continue;
+      this.#cluster.broken(`the receiver of room ${roomId} did not get ${notification.type} after a takeover`);
+      return;
+    }
+  }
+}
+
+/** Leaves out repeats of events whose answers were lost. */
+function withoutRepeats(arrivals: readonly Arrival[]): Arrival[] {
+  return arrivals.filter(({ event }, at, all) => all[at - 1]?.isUnanswered !== true || all[at - 1]?.event !== event);
 }
 
 function keyOf(body: Uint8Array): string {

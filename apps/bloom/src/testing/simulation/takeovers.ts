@@ -17,8 +17,8 @@ export class Takeovers {
   readonly #cluster: VirtualCluster;
   /** Every owner that a room has had, by its key. */
   readonly #owners = new Map<string, Owner[]>();
-  /** Number of takeovers of each room id. */
-  readonly #taken = new Map<string, number>();
+  /** Number of takeovers of each room id, with the room's key and epoch after the last one. */
+  readonly #taken = new Map<string, { count: number; key: string; epoch: number }>();
   /** Living nodes whose port mapper was said not to list them: a proof that is wrong (docs/reference/moving.md). */
   readonly #misjudged = new Set<VirtualNode>();
   /** Rooms that such nodes have lost or taken over, by key: for them no rule holds. */
@@ -30,7 +30,15 @@ export class Takeovers {
 
   /** Returns how often rooms of this id were taken over. */
   count(roomId: string): number {
-    return this.#taken.get(roomId) ?? 0;
+    return this.#taken.get(roomId)?.count ?? 0;
+  }
+
+  /** Returns the nodes on which the room of this id has run since its last takeover, by which no rule is excused. */
+  heirs(roomId: string): VirtualNode[] {
+    const { key, epoch } = this.#taken.get(roomId) ?? { key: '', epoch: 0 };
+    const owners = this.#isJudged(key) ? (this.#owners.get(key) ?? []) : [];
+
+    return owners.filter((owner) => owner.epoch >= epoch).map(({ node }) => node);
   }
 
   /** Records that a member was told that the node's process has ended, which lives. */
@@ -58,8 +66,9 @@ export class Takeovers {
 
   /** Records that a standby has taken a room over. No other node may act for the room then. */
   taken(node: VirtualNode, roomId: string): void {
-    this.#taken.set(roomId, this.count(roomId) + 1);
     const key = node.roomKey(roomId);
+    this.#taken.set(roomId, { count: this.count(roomId) + 1, key: key ?? '', epoch: node.epochOf(roomId) });
+    this.#cluster.events.takenOver(roomId);
     const concerns = (other: VirtualNode): boolean => other === node || other.roomKey(roomId) === key;
     if (key !== undefined && [...this.#misjudged].some(concerns)) this.#excused.add(key);
     const acts = ({ host, machine }: VirtualNode): boolean => !machine.frozen && !host.fence.isFenced(roomId);

@@ -15,7 +15,11 @@ const REGRESSIONS = [1235, 1232537754] as const;
  * owner has been replaced. 5579, with four nodes: the simulation closed the new websocket of a person together with the
  * former one, which a frozen owner had kept open.
  */
-const STANDBY_REGRESSIONS = [[184, undefined], [185, undefined], [5579, 4]] as const;
+const STANDBY_REGRESSIONS = [
+  [184, undefined],
+  [185, undefined],
+  [5579, 4],
+] as const;
 const SEEDS = [1, 2, 3, 4, 5, 6] as const;
 
 /** Throws an error that contains the whole history if it breaks a rule. */

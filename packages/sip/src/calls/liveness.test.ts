@@ -6,7 +6,7 @@ import { Liveness } from './liveness.js';
 const SECOND = 1000;
 
 /** A call whose phone sends packets and answers OPTIONS only when the test makes it. */
-function call({ isElsewhere = () => false } = {}) {
+function call({ isElsewhere = (): boolean => false } = {}) {
   const clock = new ManualClock();
   const asked: { atMs: number; answered: () => void }[] = [];
   const phone: { packetAtMs: number | undefined; goneAtMs: number | undefined } = {

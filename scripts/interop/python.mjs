@@ -7,8 +7,9 @@ import { root } from '../setup.mjs';
 const INSTALL_MS = 300_000;
 
 /** Runs a program. Resolves with its output if it fails. */
-export async function runProgram(program, args, { timeout, env = {} }) {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout, env: { ...process.env, ...env } });
+export async function runProgram(program, args, { timeout, cwd, env = {} }) {
+  const stdio = ['ignore', 'pipe', 'pipe'];
+  const child = spawn(program, args, { stdio, timeout, cwd, env: { ...process.env, ...env } });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
   const code = await new Promise((resolve) => child.once('close', resolve));
@@ -45,8 +46,8 @@ export class PythonPackage {
   }
 
   /** Runs a program of the package. Resolves with its output if it fails. */
-  run(program, args, { timeout, env = {} }) {
-    return runProgram(this.#program(program), args, { timeout, env: { PYTHONDONTWRITEBYTECODE: '1', ...env } });
+  run(program, args, { timeout, cwd, env = {} }) {
+    return runProgram(this.#program(program), args, { timeout, cwd, env: { PYTHONDONTWRITEBYTECODE: '1', ...env } });
   }
 
   #program(name) {

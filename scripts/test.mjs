@@ -7,18 +7,16 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
-import { buildImages, containersUnavailable } from './deploy/container-image.mjs';
+import { containersUnavailable } from './deploy/container-image.mjs';
 import { ensurePackages } from './testing/debian-packages.mjs';
 import { root, setUp } from './setup.mjs';
 import { parseArguments, seedOfCommit, usage } from './testing/arguments.mjs';
 import { Jest } from './testing/jest.mjs';
 import { Results } from './testing/results.mjs';
-import { plan, testFiles } from './testing/suites.mjs';
+import { fits, plan, testFiles } from './testing/suites.mjs';
 import { Workspace } from './testing/workspace.mjs';
 
 const MINUTE_MS = 60_000;
-/** Number of end-to-end files that run concurrently. They mostly wait, for clocks and other programs. */
-const LANES = 2;
 /**
  * A jest process that holds more than this after a file is replaced. It keeps the modules of every file that it ran,
  * and collecting garbage around a gigabyte of them made CPU-bound files up to twice as slow.
@@ -55,10 +53,9 @@ console.log(`Seed of the property tests: ${seed}`);
 if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
+// Meanwhile, because images wait for the disk, examples for the registry, and unit tests for other programs.
+const provided = [provideImages(), provideExamples(), provideLastRelease()];
 await runUnitTests();
-// In parallel: images wait for the disk, examples for the registry, the last release for the compiler.
-const provided = [provideExamples(), provideLastRelease()];
-makeImages();
 await Promise.all(provided);
 await runEndToEnd();
 workspace.close();
@@ -103,8 +100,8 @@ async function runUnitTests() {
   const run = await jest.run({
     project: 'unit',
     files: files.unit,
-    // One more than the cores, because some files wait for other programs.
-    options: [`--maxWorkers=${availableParallelism() + 1}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
+    // Two more than the cores, because many files wait for other programs.
+    options: [`--maxWorkers=${availableParallelism() + 2}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
     timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
     // Jest would list every file again.
     onOutput: (chunk) => process.stderr.write(String(chunk).replace(/^Ran all test suites within paths .*\n?/m, '')),
@@ -112,41 +109,39 @@ async function runUnitTests() {
   collect('unit tests', run);
 }
 
+/** Runs a script of this repository. Resolves with false if it fails. */
+async function provide(...args) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  process.once('exit', () => child.kill());
+  const [code] = await once(child, 'exit');
+  return code === 0;
+}
+
 /**
  * Builds the container images here, because the tests' namespaces reach no registry; they take every layer from the
  * cache.
  */
-function makeImages() {
+async function provideImages() {
   if (!plans.some(({ file }) => file.startsWith('e2e/containers/')) || containersUnavailable() !== undefined) return;
-  try {
-    results.containerImages(buildImages());
-  } catch (error) {
-    results.fail('container images', error.message);
-  }
+  const from = performance.now();
+  if (await provide('scripts/deploy/container-image.mjs')) results.containerImages(performance.now() - from);
+  else results.fail('container images', 'could not be built');
 }
 
 /** Installs the examples here, for the same reason. Without a registry their tests are skipped, loudly. */
 async function provideExamples() {
   if (!plans.some(({ file }) => file === 'e2e/client/examples.test.ts')) return;
   const folder = join(workspace.folder, 'examples');
-  const install = spawn(process.execPath, [join(root, 'scripts', 'docs', 'install-examples.mjs'), folder], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  process.once('exit', () => install.kill());
-  const [code] = await once(install, 'exit');
-  jest.env.BLOOM_EXAMPLES = code === 0 ? folder : '';
-  if (code !== 0) console.warn('\n*** The examples cannot be installed, so their tests will be SKIPPED.\n');
+  const installed = await provide('scripts/docs/install-examples.mjs', folder);
+  jest.env.BLOOM_EXAMPLES = installed ? folder : '';
+  if (!installed) console.warn('\n*** The examples cannot be installed, so their tests will be SKIPPED.\n');
 }
 
 /** Builds the last release for the mixed clusters. Without its commit their tests are skipped, loudly. */
 async function provideLastRelease() {
   if (!plans.some(({ file }) => file.startsWith('e2e/releases/'))) return;
-  const build = spawn(process.execPath, [join(root, 'scripts', 'testing', 'last-release.mjs')], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  process.once('exit', () => build.kill());
-  const [code] = await once(build, 'exit');
-  if (code !== 0) console.warn('\n*** The last release cannot be built, so tests beside it will be SKIPPED.\n');
+  if (!(await provide('scripts/testing/last-release.mjs')))
+    console.warn('\n*** The last release cannot be built, so tests beside it will be SKIPPED.\n');
 }
 
 async function runFile({ file }) {
@@ -164,10 +159,14 @@ async function runFile({ file }) {
 
 /** Runs each file in a separate process. Files that need the whole machine run alone, after the others. */
 async function runEndToEnd() {
-  const [together, alone] = [plans.filter((file) => !file.alone), plans.filter((file) => file.alone)];
-  const lane = async () => {
-    for (let next = together.shift(); next !== undefined; next = together.shift()) await runFile(next);
-  };
-  await Promise.all(Array.from({ length: workspace.isolated ? LANES : 1 }, lane));
-  for (const file of alone) await runFile(file);
+  const running = new Map();
+  for (const plan of plans.filter(({ alone }) => !alone)) {
+    while (!fits(plan, [...running.keys()], workspace)) await Promise.race(running.values());
+    running.set(
+      plan,
+      runFile(plan).then(() => running.delete(plan)),
+    );
+  }
+  await Promise.all(running.values());
+  for (const plan of plans.filter(({ alone }) => alone)) await runFile(plan);
 }

@@ -19,9 +19,11 @@ export function testFiles(root, patterns = []) {
 }
 
 /**
- * Returns the end-to-end files to run, in order. Proofs come first; with `full` all others follow. Files that need real
- * time come last, so that heavy ones, such as the attacks, run beside files that measure no time. `lastMs` has each
- * file's last duration: long files go first, so that none is left running alone at the end.
+ * Returns the end-to-end files to run, in order. Proofs come first; with `full` all others follow. Of both, files that
+ * need real time come last, so that heavy ones, such as the attacks, run beside files that measure no time. `lastMs`
+ * has each file's last duration: long files go first, so that none is left running alone at the end.
+ *
+ * @param {string[]} files
  */
 export function plan(files, suites, { full, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));
@@ -29,10 +31,15 @@ export function plan(files, suites, { full, lastMs = {} }) {
     const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
     return { file, proof: proves !== undefined, alone, realTime };
   });
-  const others = full ? entries.filter(({ proof }) => !proof) : [];
-  return [
-    ...entries.filter(({ proof }) => proof),
-    ...others.filter(({ realTime }) => !realTime),
-    ...others.filter(({ realTime }) => realTime),
-  ];
+  const later = ({ proof, realTime }) => (proof ? 0 : 2) + (realTime ? 1 : 0);
+  return entries.filter(({ proof }) => full || proof).toSorted((a, b) => later(a) - later(b));
+}
+
+/**
+ * Returns true if a file can run beside those that run. Files mostly wait, for clocks and other programs, so there are
+ * three at a time, but two where one needs real time, and one without namespaces.
+ */
+export function fits(file, running, { isolated }) {
+  if (!isolated) return running.length === 0;
+  return running.length < ([file, ...running].some(({ realTime }) => realTime) ? 2 : 3);
 }

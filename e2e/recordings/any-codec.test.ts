@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { Person, playing } from '../client/person.js';
@@ -13,23 +13,13 @@ import { browserSuite } from '../harness/stage.js';
 import { addStream, playable } from '../hls/support.js';
 import { Watcher } from '../hls/watcher.js';
 import { type Colour, colours } from '../page/driver-api.js';
-import { DashboardPages, dashboardFlags } from '../scenarios/dashboard-pages.js';
-import { decodedSeconds, ffprobe } from './analysis.js';
-import { addComponent, credentials, finishedPart, noStore, tracksOf } from './parts.js';
+import { decodedSeconds } from './analysis.js';
+import { addComponent, finishedPart, keepsFilesIn, tracksOf } from './parts.js';
 import { playFile } from './player.js';
 
 const resources = mkdtempSync(join(tmpdir(), 'bloom-e2e-any-codec-'));
 afterAll(() => rmSync(resources, { recursive: true, force: true }));
-// Nothing is ever uploaded, so the files stay.
-const { bucket, region, accessKeyId, secretAccessKey } = credentials;
-const env = {
-  JF_RESOURCES_BASE_PATH: resources,
-  JF_S3_ENDPOINT: noStore,
-  JF_S3_BUCKET: bucket,
-  JF_S3_REGION: region,
-  JF_S3_ACCESS_KEY_ID: accessKeyId,
-  JF_S3_SECRET_ACCESS_KEY: secretAccessKey,
-};
+const env = keepsFilesIn(resources);
 const anyCodec = { anyCodec: true };
 const wide = { width: 640, height: 360, fps: 15 } as const;
 
@@ -42,8 +32,7 @@ function encodingOf(part: string, path: string): string {
   return tracks[path.slice(part.length + 1)].encoding;
 }
 
-browserSuite('A room without a video codec', { node: { env }, browserFlags: dashboardFlags }, (stage) => {
-  const dashboard = new DashboardPages(stage);
+browserSuite('A room without a video codec', { node: { env } }, (stage) => {
   const people: Person[] = [];
   let watcher: Watcher | undefined;
 
@@ -51,7 +40,6 @@ browserSuite('A room without a video codec', { node: { env }, browserFlags: dash
     await watcher?.close();
     watcher = undefined;
     await Promise.all(people.splice(0).map(({ page }) => page.context().close()));
-    expect(await dashboard.close()).toEqual([]);
   });
 
   async function person(room: string, name: string): Promise<Person> {
@@ -155,47 +143,4 @@ browserSuite('A room without a video codec', { node: { env }, browserFlags: dash
       expect((await watcher.report()).errors).toEqual([]);
     },
   );
-
-  testWith(
-    { needs: ['ffmpeg'], timeoutMs: 60_000 },
-    'shows the largest layer of a publisher with layers in its recording, also in players that know none',
-    async () => {
-      const room = await stage.room();
-      const ann = await person(room, 'ann');
-      await ann.page.evaluate(() => {
-        const picture = { colour: 'red', width: 960, height: 540, fps: 15 } as const;
-        return window.application.publish(picture, { codec: 'vp9', scalabilityMode: 'L3T3_KEY' });
-      });
-      const bob = await person(room, 'bob');
-      await bob.sees(playing('red'), 20_000);
-      const recording = await addComponent(stage.api, room, { type: 'recording', options: anyCodec });
-      await delay(5_000);
-      await stage.api.request('DELETE', `/room/${room}/component/${recording}`);
-      const [track] = tracksOf(await finishedPart(resources, room));
-      expect(await decodedSeconds(track!.path)).toBeGreaterThan(3);
-      // More than one picture per packet would be a layer of its own.
-      const counted = await ffprobe(
-        track!.path,
-        'stream=nb_read_packets,nb_read_frames',
-        '-count_packets',
-        '-count_frames',
-      );
-      const [pictures, packets] = counted.trim().split(',');
-      expect(Number(packets)).toBeGreaterThan(20);
-      expect(pictures).toBe(packets);
-    },
-  );
-
-  testWith({ needs: ['ffmpeg'], timeoutMs: 60_000 }, 'is recorded from the call page, which says so', async () => {
-    const room = await stage.room();
-    const page = await dashboard.enter(room, 'Ann');
-    await page.getByRole('button', { name: 'Record', exact: true }).click();
-    await page.getByRole('status').filter({ hasText: 'Recorded' }).waitFor();
-    await delay(4_000);
-    await page.getByRole('button', { name: 'Stop recording' }).click();
-    await page.getByRole('button', { name: 'Record', exact: true }).waitFor();
-    const tracks = tracksOf(await finishedPart(resources, room));
-    expect(tracks.map(({ path }) => extname(path)).toSorted()).toEqual(['.ogg', '.webm']);
-    for (const { path } of tracks) expect(await decodedSeconds(path)).toBeGreaterThan(2);
-  });
 });

@@ -8,6 +8,20 @@ import type { Api } from '../harness/api.js';
 export const noStore = 'http://127.0.0.1:1';
 export const credentials = { accessKeyId: 'id', secretAccessKey: 'secret', region: 'eu', bucket: 'calls' };
 
+/** Returns the settings of a node whose recordings stay in this directory. */
+export function keepsFilesIn(resources: string): Record<string, string> {
+  const { bucket, region, accessKeyId, secretAccessKey } = credentials;
+
+  return {
+    JF_RESOURCES_BASE_PATH: resources,
+    JF_S3_ENDPOINT: noStore,
+    JF_S3_BUCKET: bucket,
+    JF_S3_REGION: region,
+    JF_S3_ACCESS_KEY_ID: accessKeyId,
+    JF_S3_SECRET_ACCESS_KEY: secretAccessKey,
+  };
+}
+
 export interface RecordedTrack {
   readonly path: string;
   readonly type: 'audio' | 'video';

@@ -1,18 +1,15 @@
-// Tests calls of a real node: the promises of the API, whatever the provider and the phones do.
+// Calls of a real node: the promises of the API.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { Api } from '../harness/api.js';
 import { commandOf, descendants, repository } from '../harness/processes.js';
-import { describeWith, testWith } from '../harness/needs.js';
-import { type Pair, startPair } from '../hls/pair.js';
+import { describeWith } from '../harness/needs.js';
 import { PhoneLab, Rooms, until } from './phone-lab.js';
 import { password } from './programs.js';
-import { concat, frequencyOf, readWav, toneFrames, writeWav } from './tone.js';
-import { answers, answersOnce, challengesForEver, hangsUp, holds, refuses, ringsUntilCancelled } from './scenarios.js';
+import { answers, hangsUp, holds, ringsUntilCancelled } from './scenarios.js';
 
 const run = promisify(execFile);
 
@@ -22,8 +19,6 @@ jest.setTimeout(60_000);
 describeWith(['network namespaces', 'phones'], 'a room and the telephone', () => {
   let phones: PhoneLab;
   let rooms: Rooms;
-  /** Nodes that belong to a single test. */
-  const others: Rooms[] = [];
   let registrar: string;
 
   beforeAll(async () => {
@@ -33,19 +28,12 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
   });
   afterEach(async () => {
     await rooms.clear();
-    await Promise.all(others.splice(0).map((other) => other.stop()));
     await phones.clear();
   });
   afterAll(async () => {
     await rooms?.stop();
     await phones?.close();
   });
-
-  async function another(env: Record<string, string> = {}): Promise<Rooms> {
-    const other = await Rooms.start({ ...phones.nodeEnv, ...env });
-    others.push(other);
-    return other;
-  }
 
   const processes = () => descendants(rooms.node.pid).filter((pid) => commandOf(pid).includes('phone-main'));
 
@@ -70,56 +58,6 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ number: '+4930123456', reason: 'hung_up' });
     await rooms.sdk.hangUp(room, id);
     await until('no process to be left', () => processes().length === 0);
-  });
-
-  test('logs a wrong password with the response of the provider, and keeps the component', async () => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, registrar, 'wrong-horse');
-    expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({
-      answer: '401 Unauthorized',
-      reason: 'unauthorized',
-    });
-    await rooms.sdk.dial(room, id, '123');
-    expect(await rooms.logs(id, 'sip.call_failed')).toMatchObject({ answer: expect.stringMatching(/^407 /) });
-    expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
-    expect(rooms.of(id)).toEqual([]);
-    expect(rooms.node.log()).not.toContain('wrong-horse');
-  });
-
-  test('gives up on a registrar that challenges forever', async () => {
-    await phones.sipp(challengesForEver);
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, phones.trunk.address);
-    expect(await rooms.logs(id, 'sip.registration_failed')).toMatchObject({ reason: 'unauthorized' });
-    expect(rooms.of(id)).toEqual([]);
-  });
-
-  test('logs a missing registrar, and the room continues without it', async () => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, `${phones.desk.address}:9`);
-    expect((await rooms.sdk.getRoom(room)).components).toHaveLength(1);
-    await rooms.sdk.hangUp(room, id);
-    await rooms.sdk.deleteComponent(room, id);
-  });
-
-  test.each([
-    ['486 Busy Here', 'busy'],
-    ['603 Decline', 'declined'],
-    ['480 Temporarily Unavailable', 'unavailable'],
-    ['408 Request Timeout', 'no_answer'],
-    ['503 Service Unavailable', 'server_error'],
-  ])('ends the call on a response of %s, and can make the next one', async (status, expected) => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, registrar);
-    const other = await phones.sipp(refuses(status));
-    await rooms.sdk.dial(room, id, '200');
-    expect(await rooms.logs(id, 'sip.call_failed')).toMatchObject({ number: '200', reason: expected });
-    expect(await other.exit()).toBe(0);
-    await rooms.sdk.dial(room, id, '404');
-    await until('the second call', () =>
-      rooms.log(id).some((line) => line.message === 'sip.call_failed' && line.metadata['answer'] === '404 Not Found'),
-    );
-    expect(rooms.of(id)).toEqual([]);
   });
 
   test('cancels the call on hanging up while the phone rings', async () => {
@@ -174,27 +112,6 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     expect(dialled.map((line) => line.metadata['number'])).toEqual(['200', '400']);
   });
 
-  test('ends only the component on an invalid number', async () => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, registrar);
-    await rooms.sdk.dial(room, id, 'five');
-    await rooms.tells(id, 'componentCrashed');
-    const { components } = await rooms.sdk.getRoom(room);
-    expect(components).toEqual([]);
-  });
-
-  test('makes calls after the registrar restarted', async () => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, registrar);
-    await rooms.logs(id, 'sip.registered');
-    await phones.restartRegistrar();
-    const other = await phones.sipp(answers);
-    await rooms.sdk.dial(room, id, '200');
-    await rooms.tells(id, 'trackAdded');
-    await rooms.sdk.hangUp(room, id);
-    expect(await other.exit()).toBe(0);
-  });
-
   test('ends the call and the registration with the room', async () => {
     const room = await rooms.room();
     const { id } = await rooms.phone(room, registrar);
@@ -209,36 +126,6 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     await rooms.logs(id, 'sip.unregistered');
     await until('RoomDeleted', () => rooms.events.at(-1)?.type === 'roomDeleted');
     expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved']);
-  });
-
-  test.each(['SIGKILL', 'SIGABRT', 'SIGSTOP'] as const)(
-    'ends the component on %s to the process of a call',
-    async (signal) => {
-      const room = await rooms.room();
-      const { id } = await rooms.phone(room, registrar);
-      const other = await phones.sipp(answers);
-      await rooms.sdk.dial(room, id, '200');
-      await rooms.tells(id, 'trackAdded');
-      const [pid] = processes();
-      process.kill(pid as number, signal);
-      await rooms.tells(id, 'componentCrashed', 15_000);
-      expect(rooms.of(id)).toEqual(['trackAdded', 'trackRemoved', 'componentCrashed']);
-      // The other side is hung up on, and the room continues.
-      expect(await other.exit()).toBe(0);
-      expect((await rooms.sdk.getRoom(room)).components).toEqual([]);
-      await until('no process to be left', () => processes().length === 0);
-    },
-  );
-
-  testWith(['nightly'], 'a phone whose sound stops coming is hung up on', async () => {
-    const room = await rooms.room();
-    const { id } = await rooms.phone(room, registrar);
-    const other = await phones.sipp(answers);
-    await rooms.sdk.dial(room, id, '200');
-    await rooms.tells(id, 'trackAdded');
-    await other.stop('SIGKILL');
-    await rooms.tells(id, 'trackRemoved', 75_000);
-    expect(await rooms.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'media_timeout' });
   });
 
   test('responds as documented', async () => {
@@ -294,110 +181,5 @@ describeWith(['network namespaces', 'phones'], 'a room and the telephone', () =>
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
-  });
-
-  test('hangs up before a node that is told to end', async () => {
-    const own = await another();
-    const room = await own.room();
-    const { id } = await own.phone(room, registrar);
-    const other = await phones.sipp(answers);
-    await own.sdk.dial(room, id, '200');
-    await own.tells(id, 'trackAdded');
-    process.kill(own.node.pid, 'SIGTERM');
-    expect(await other.exit()).toBe(0);
-    await own.logs(id, 'sip.unregistered');
-    await until('the end of the node', () => own.node.log().includes('node.closed'));
-  });
-});
-
-describeWith(['network namespaces', 'phones', 'ffmpeg'], 'a telephone call whose room moves to another node', () => {
-  let phones: PhoneLab;
-  let pair: Pair;
-  let from: Rooms;
-  let to: Rooms;
-
-  beforeAll(async () => {
-    phones = await PhoneLab.open();
-    const addresses: Record<string, string> = { one: phones.lab.addOwnAddress(), two: phones.lab.ownAddress };
-    pair = await startPair((alive) => ({
-      ...phones.nodeEnv,
-      JF_SIP_IP: addresses[alive] as string,
-      JF_STRUCTURED_LOGGING: 'true',
-    }));
-    from = new Rooms(pair.two);
-    to = new Rooms(pair.one);
-    await to.listen();
-  });
-  afterEach(() => phones.clear());
-  afterAll(async () => {
-    to?.end();
-    await pair?.stop();
-    await phones?.close();
-  });
-
-  /** Calls a number from a room with a tone on the second node. */
-  async function call(number: string): Promise<{ room: string; id: string; track: string | undefined }> {
-    const room = await pair.roomOnTwo();
-    await from.sdk.addComponent(room, 'file', { filePath: 'tone.ogg' });
-    const { id } = await from.phone(room, phones.proxy.address);
-    await from.sdk.dial(room, id, number);
-    await to.tells(id, 'trackAdded');
-
-    return { room, id, track: await trackOf(room, id) };
-  }
-
-  async function trackOf(room: string, id: string): Promise<string | undefined> {
-    const { components } = await to.sdk.getRoom(room);
-
-    return components.find((component) => component.id === id)?.tracks?.[0]?.id;
-  }
-
-  /** Returns when a node logged an event, in Unix milliseconds: both have the clock of this machine. */
-  function timeOf(rooms: Rooms, id: string, message: string): number {
-    return Date.parse(rooms.log(id).find((line) => line.message === message)?.time ?? '');
-  }
-
-  async function move(room: string): Promise<void> {
-    const ask = () => pair.one.api.request('POST', `/room/${room}/move`, { node: pair.one.name });
-    // A busy machine may miss the time limits of a move.
-    for (let answer = await ask(); answer.status !== 200; answer = await ask()) {
-      if (answer.status !== 503 && answer.status !== 409) throw new Error(answer.body.errors);
-      await delay(200);
-    }
-  }
-
-  test('goes on there with the same phone and the same track', async () => {
-    const wav = join(phones.folder, 'moved.wav');
-    writeWav(wav, concat(Array.from({ length: 1500 }, toneFrames(1000))));
-    const bob = await phones.baresip('4930', wav);
-    const { room, id, track } = await call('4930');
-    // What the phone hears is judged by its recording.
-    await delay(2_000);
-    await move(room);
-    await to.logs(id, 'sip.call_moved');
-    await delay(3_000);
-    expect(await trackOf(room, id)).toBe(track);
-    expect(to.of(id)).toEqual(['trackAdded']);
-    expect(bob.program.output).not.toContain('terminated');
-    expect(await from.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'moved' });
-    await to.sdk.hangUp(room, id);
-    await until('the phone to be hung up', () => bob.program.output.includes('terminated'));
-    expect(await to.logs(id, 'sip.call_ended')).toMatchObject({ reason: 'hung_up' });
-    await to.tells(id, 'trackRemoved');
-    await bob.program.stop();
-    const heard = readWav(bob.recording());
-    expect(Math.abs(frequencyOf(heard.slice(-8_000)) - 440)).toBeLessThan(8.8);
-    const pauseMs = timeOf(to, id, 'sip.call_moved') - timeOf(from, id, 'sip.call_ended');
-    console.info(`the call was on neither node for ${pauseMs} ms`);
-    expect(pauseMs).toBeLessThan(3_000);
-  });
-
-  test('is hung up, with a line in the log, where the provider refuses the change', async () => {
-    const other = await phones.sipp(answersOnce);
-    const { room, id } = await call('200');
-    await move(room);
-    expect(await to.logs(id, 'sip.call_not_moved')).toMatchObject({ number: '200', answer: '488 Not Acceptable Here' });
-    expect(await other.exit()).toBe(0);
-    expect((await to.sdk.getRoom(room)).components.map((component) => component.id)).toContain(id);
   });
 });

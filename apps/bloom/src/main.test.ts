@@ -15,6 +15,11 @@ import { PortMapperServer } from '@bloom/port-mapper';
 const app = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const COOKIE = 'of a test';
+/** Flags of a node that does not warm up. */
+const COLD = [
+  '--import',
+  'data:text/javascript,import{setEnvironmentData}from"node:worker_threads";setEnvironmentData("bloom.cold",true)',
+];
 
 // Processes start slowly on a machine that other tests keep busy.
 jest.setTimeout(60_000);
@@ -50,7 +55,7 @@ afterEach(async () => {
 
 function run(env: Record<string, string>, args: string[] = [], flags: string[] = []): Program {
   const { PATH = '' } = process.env;
-  const child = spawn(process.execPath, [...flags, join(app, 'dist/main.js'), ...args], {
+  const child = spawn(process.execPath, [...COLD, ...flags, join(app, 'dist/main.js'), ...args], {
     cwd: folder,
     env: { PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -10,6 +10,7 @@ import { countNotifications, MetricsReporter, NotificationBus, ServerSocket, Web
 import { Processes } from '@bloom/processes';
 import type { Notification } from '@bloom/protocol';
 import { PathChecks, RoomHost, RoomRouter } from '@bloom/rooms';
+import { startsCold } from '@bloom/sfu';
 import type { Certificate } from './certificate.js';
 import { Closing } from './closing.js';
 import { asking, clusterView } from './cluster-view.js';
@@ -271,11 +272,12 @@ async function start(options: NodeOptions, closing: Closing): Promise<RunningNod
 /** Waits for the media plane while the control plane warms up. */
 async function warmMedia(options: NodeOptions, media: Promise<Media>): Promise<Media> {
   const { settings, log, mediaInProcess = false } = options;
-  const warm = mediaInProcess
-    ? undefined
-    : loadLivekit(settings)
-        .then(warmUpRooms)
-        .catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
+  const warm =
+    mediaInProcess || startsCold()
+      ? undefined
+      : loadLivekit(settings)
+          .then(warmUpRooms)
+          .catch((error: unknown) => log.warn('node.warm_up_failed', { error }));
   const opened = await media;
   await warm;
 

@@ -7,6 +7,7 @@ export { MediaError } from './media-error.js';
 export { ThreadProfile } from './engine/thread-profile.js';
 export { explainChoice } from './engine/assignment.js';
 export { stuckThreads } from './engine/thread-worker.js';
+export { startsCold } from './engine/warm-up.js';
 export { openMediaEngine, type RelayingEngine, type TurnTlsOptions } from './engine/open-media-engine.js';
 export { RingReader, RingWriter } from './crossing/shared-ring.js';
 export { readCapture } from './forwarding/packet-capture.js';

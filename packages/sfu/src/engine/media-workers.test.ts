@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { setEnvironmentData } from 'node:worker_threads';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCertificate } from '@bloom/webrtc';
 import { freeUdpRange } from '@bloom/net/testing';
 import { silentLog, type Log } from '@bloom/log';
@@ -20,6 +20,9 @@ import { stuckThreads } from './thread-worker.js';
 /** Threads load compiled code only, so `npm test` builds before it tests. */
 const workerEntry = new URL('../../dist/engine/worker-main.js', import.meta.url);
 if (!existsSync(workerEntry)) throw new Error('the media worker is not built: run `npx tsc -b packages/sfu` first');
+
+beforeAll(() => setEnvironmentData('bloom.cold', true));
+afterAll(() => setEnvironmentData('bloom.cold', undefined));
 
 const LOCAL = { listenIp: '127.0.0.1', announcedIp: '127.0.0.1', portRange: { min: 0, max: 0 } };
 

@@ -1,3 +1,4 @@
+import { getEnvironmentData } from 'node:worker_threads';
 import { silentLog } from '@bloom/log';
 import {
   asReceived,
@@ -20,6 +21,12 @@ const CODEC: NegotiatedCodec = {
   rtxPayloadType: 97,
   feedback: ['nack', 'nack pli', 'transport-cc'],
 };
+
+/**
+ * True where a test that starts many processes or threads has called `setEnvironmentData('bloom.cold', true)`:
+ * a warm-up is half of such a start, for code that hardly runs there.
+ */
+export const startsCold = (): boolean => getEnvironmentData('bloom.cold') === true;
 
 /**
  * Runs synthetic packets through the real path, sealing included, before the first room. Otherwise a cold worker delays

@@ -5,7 +5,7 @@ import { type RelayStream, type RelayStreamOptions, warmUpJoins } from '@bloom/w
 import type { RoomReport } from '../room-command.js';
 import { MediaCore } from './media-core.js';
 import { ThreadProfile } from './thread-profile.js';
-import { warmUp } from './warm-up.js';
+import { startsCold, warmUp } from './warm-up.js';
 import { asBuffer } from '../media-frames.js';
 import {
   type FromWorker,
@@ -123,8 +123,10 @@ function openRelay(core: MediaCore, stream: number, { address, port, secure }: R
 }
 
 try {
-  warmUp();
-  await warmUpJoins(settings.certificate, WARM_UP_JOINS);
+  if (!startsCold()) {
+    warmUp();
+    await warmUpJoins(settings.certificate, WARM_UP_JOINS);
+  }
   const { nonceSecret, ...rest } = settings;
   const core = await MediaCore.open({ ...rest, nonceSecret: asBuffer(nonceSecret), log });
   parent.on('message', (message: ToWorker) => {

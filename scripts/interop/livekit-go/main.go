@@ -1,5 +1,6 @@
 // People with LiveKit's Go SDK in a room of Bloom: one publishes sound and pictures, the others check what they get.
-// With two connections each there are SUBSCRIBERS of them, with one there are two. Then a room moves to another node.
+// With two connections each there are SUBSCRIBERS of them, with one there are two. Then a room moves to another node,
+// and back as that one drains.
 // Usage: livekit-go URL KEY SECRET SUBSCRIBERS SECONDS API-TOKEN, where the node at URL has another one beside it
 package main
 
@@ -23,6 +24,9 @@ import (
 )
 
 const within = 20 * time.Second
+
+// Longest pause of what a subscriber receives while its room moves.
+const longestPause = 3 * time.Second
 
 var url, key, secret, apiToken = os.Args[1], os.Args[2], os.Args[3], os.Args[6]
 
@@ -69,6 +73,8 @@ type person struct {
 	room        *lksdk.Room
 	lock        sync.Mutex
 	tracks      map[string]received
+	last        time.Time
+	pause       time.Duration
 	data        chan string
 	reconnects  atomic.Int32
 	reconnected atomic.Int32
@@ -83,6 +89,11 @@ func join(room, identity string, options ...lksdk.ConnectOption) (*person, error
 				return
 			}
 			p.lock.Lock()
+			now := time.Now()
+			if !p.last.IsZero() {
+				p.pause = max(p.pause, now.Sub(p.last))
+			}
+			p.last = now
 			if p.tracks[track.Kind().String()] == nil {
 				p.tracks[track.Kind().String()] = received{}
 			}
@@ -225,10 +236,10 @@ func call(room string, subscribers int, span time.Duration, options ...lksdk.Con
 	return nil
 }
 
-// Orders a room to another node, again while it cannot move yet.
-func move(room string) error {
+// Calls the API of the node, again for a while if it refuses.
+func order(method, path, body string) error {
 	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		request, err := http.NewRequest(http.MethodPost, url+"/room/"+room+"/move", strings.NewReader("{}"))
+		request, err := http.NewRequest(method, url+path, strings.NewReader(body))
 		if err != nil {
 			return err
 		}
@@ -240,29 +251,52 @@ func move(room string) error {
 		}
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		if response.StatusCode == http.StatusOK {
+		if response.StatusCode < 300 {
 			return nil
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("the room does not move: %d %s", response.StatusCode, text)
+			return fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, text)
 		}
 	}
 }
 
-// Moves the room of a call to another node, where everybody comes back and receives again.
+// Moves the room of a call to this node, and away as it drains. Everybody comes back once each time, and receives again.
 func moved(room string, options ...lksdk.ConnectOption) error {
+	// The room begins at the other node.
+	if err := order(http.MethodPost, "/node/drain", "{}"); err != nil {
+		return err
+	}
 	ann, people, err := gather(room, 2, options...)
 	if err != nil {
 		return err
 	}
 	defer leave(ann, people)
-	if err := move(room); err != nil {
+	if err := order(http.MethodDelete, "/node/drain", ""); err != nil {
+		return err
+	}
+	if err := follow(ann, people, 1, "/room/"+room+"/move", "{}"); err != nil {
+		return err
+	}
+	if err := follow(ann, people, 2, "/node/drain", `{"move":true}`); err != nil {
+		return err
+	}
+	return order(http.MethodDelete, "/node/drain", "")
+}
+
+// Gives an order that moves the room for the n-th time.
+func follow(ann *person, people []*person, n int32, path, body string) error {
+	everybody := append(people, ann)
+	for _, p := range everybody {
+		p.lock.Lock()
+		p.pause = 0
+		p.lock.Unlock()
+	}
+	if err := order(http.MethodPost, path, body); err != nil {
 		return err
 	}
 	from := time.Now()
-	everybody := append(people, ann)
 	for _, p := range everybody {
-		for p.reconnected.Load() == 0 {
+		for p.reconnected.Load() < n {
 			if time.Since(from) > within {
 				return fmt.Errorf("%s has not come back", p.room.LocalParticipant.Identity())
 			}
@@ -272,9 +306,21 @@ func moved(room string, options ...lksdk.ConnectOption) error {
 		p.tracks = map[string]received{}
 		p.lock.Unlock()
 	}
-	fmt.Println(room, "came back after", time.Since(from))
 	if err := arrived(people, 20, within); err != nil {
-		return fmt.Errorf("after the move: %w", err)
+		return fmt.Errorf("after POST %s: %w", path, err)
+	}
+	var longest time.Duration
+	for _, p := range everybody {
+		p.lock.Lock()
+		longest = max(longest, p.pause)
+		p.lock.Unlock()
+		if count := p.reconnects.Load(); count != n {
+			return fmt.Errorf("%s had to reconnect %d times", p.room.LocalParticipant.Identity(), count)
+		}
+	}
+	fmt.Println("POST", path, "paused reception for", longest)
+	if longest > longestPause {
+		return fmt.Errorf("POST %s paused reception for %v", path, longest)
 	}
 	return pass(ann, people, true)
 }

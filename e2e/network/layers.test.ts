@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { Person, playing } from '../client/person.js';
 import { promise } from '../harness/measurements.js';
 import { nightly } from '../harness/needs.js';
+import type { Stage } from '../harness/stage.js';
 import { badNetworkSuite, sendAllSizes } from './bad-network.js';
 
 /** Fits the smallest size; the largest does not fit at half the pictures per second either. */
@@ -28,11 +29,29 @@ const TEMPORAL_CASES = [
   { options: { codec: 'h264', scalabilityMode: 'L1T2', maxBitrateBps: 600_000 }, all: 'S0T1', reduced: 'S0T0' },
 ] as const;
 const NARROW_BPS = 500_000;
+/** Time from one picture to the next, ms. */
+const PICTURE_MS = 66;
 
 interface Flowing {
   readonly variant: string | null;
   readonly layers: string | null;
   readonly reason: string;
+}
+
+/** Begins a call on a good link, whose pauses are the machine's fault. Returns who watches. */
+async function plainCall(stage: Stage): Promise<Person> {
+  const room = await stage.room();
+  const join = async (name: string): Promise<Person> =>
+    Person.join(await stage.page('client'), await stage.api.addPeer(room), { url: stage.node.host, name });
+  const cat = await join('cat');
+  const fps = 1_000 / PICTURE_MS;
+  await cat.page.evaluate(
+    (rate) => window.application.publish({ colour: 'blue', fps: rate }, { simulcast: false }),
+    fps,
+  );
+  const guy = await join('guy');
+  await guy.sees(playing('blue'));
+  return guy;
 }
 
 /** Waits until the server sends a person's only track like this. */
@@ -93,11 +112,13 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
       const join = async (page: Page, name: string): Promise<Person> =>
         Person.join(page, await stage.api.addPeer(room), { url: stage.node.host, name });
       const ann = await join(studio, 'ann');
-      const published = { ...CASES[0], picture: { ...CASES[0].picture, noisy: true } };
+      // Of more noise the encoder skips layers, and Chromium cannot decode what is left.
+      const published = { ...CASES[0], picture: { ...CASES[0].picture, noisy: 0.1 } };
       await ann.page.evaluate((all) => window.application.publish(all.picture, all.options), published);
       const dan = await join(office, 'dan');
       await dan.sees(([track]) => track?.width === published.picture.width, 30_000);
       await office.close();
+      const control = await plainCall(stage);
 
       network.spareThose();
       network.impair({ down: { rateBps: 300_000, queueMs: 300 } });
@@ -106,14 +127,16 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
       const [first] = await eve.sees(([track]) => (track?.frames ?? 0) > 0, 30_000);
       const firstMs = performance.now() - joinedAt;
       expect(first?.width).toBeLessThan(published.picture.width);
-      await eve.page.evaluate(() => window.application.resetPauses());
+      for (const { page } of [eve, control]) await page.evaluate(() => window.application.resetPauses());
       await eve.page.waitForTimeout(nightly ? 60_000 : 3_000);
       const [steady] = await eve.page.evaluate(() => window.application.tracks());
       expect(steady?.width).toBeLessThan(published.picture.width);
-      // A busy machine delays the join itself, and the pictures.
+      // A busy machine delays the join itself, and the pictures of a good link too.
       if (!nightly) return;
+      const [good] = await control.page.evaluate(() => window.application.tracks());
+      const longerMs = (steady?.pauseMs ?? Infinity) - Math.max(0, (good?.pauseMs ?? 0) - PICTURE_MS);
+      promise('narrow link: longest pause of scalable video after the join, less that of a good link', longerMs, 500);
       promise('narrow link: first picture of scalable video', firstMs, 1_000);
-      promise('narrow link: longest pause of scalable video after the join', steady?.pauseMs ?? Infinity, 500);
     },
     (nightly ? 60_000 : 3_000) + 120_000,
   );

@@ -22,8 +22,8 @@ export interface PictureOptions {
   readonly width?: number;
   readonly height?: number;
   readonly fps?: number;
-  /** Fills part of the picture with noise, so that the encoder spends bits. */
-  readonly noisy?: boolean;
+  /** Fills part of the picture with noise, so that the encoder spends bits: half of it, or this share. */
+  readonly noisy?: boolean | number;
 }
 
 export interface ToneOptions {

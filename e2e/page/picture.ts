@@ -22,7 +22,8 @@ export function createPicture(options: PictureOptions): Source {
     'MediaStreamTrackGenerator' in globalThis ? written(width, height) : captured(width, height);
   const context = canvas.getContext('2d', { willReadFrequently: true }) as OffscreenCanvasRenderingContext2D | null;
   if (!context) throw new Error('no 2d canvas');
-  const noise = noisy ? context.createImageData(width, Math.floor(height / 2)) : undefined;
+  const share = noisy === true ? 0.5 : Number(noisy);
+  const noise = share > 0 ? context.createImageData(width, Math.floor(height * share)) : undefined;
   const fill = `rgb(${colours[colour].join(' ')})`;
 
   let frame = 0;

@@ -1,94 +1,23 @@
 // Rooms whose owner is lost go on at their standbys, in virtual time.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { defaultRoomConfig, type AttachedPeer } from '@bloom/rooms';
-import type { PlantedFault } from './testing/simulation/planted-faults.js';
-import { STANDBY_FAULTS } from './testing/simulation/planted-standby-faults.js';
-import { RECEIVER } from './testing/simulation/receivers.js';
-import { VirtualCluster } from './testing/simulation/virtual-cluster.js';
-import { nameOf, type VirtualNode } from './testing/simulation/virtual-node.js';
-
-let cluster: VirtualCluster;
-let published: string[];
-
-type Setup = { fault?: PlantedFault; tickTimeMs?: number };
-
-async function start(nodes: number, setup: Setup = {}): Promise<void> {
-  cluster = new VirtualCluster({ seed: 7, nodes, hasStandbys: true, ...setup });
-  published = [];
-  const { heard } = cluster.events;
-  cluster.events.heard = (node, source, notification) => {
-    const { type, roomId } = notification;
-    if (source === 'local') published.push(`${node.machine.host} ${type} ${roomId}`);
-    heard.call(cluster.events, node, source, notification);
-  };
-  await cluster.world.run(5_000);
-}
-
-function node(host: string): VirtualNode {
-  return cluster.node(host) as VirtualNode;
-}
-
-/** Runs something on a node's machine, and virtual time until it has settled. */
-async function on<T>({ machine }: VirtualNode, run: () => Promise<T>, ms = 5_000): Promise<T> {
-  const result = new Promise<T>((resolve, reject) => {
-    cluster.world.schedule(machine, 0, () => void run().then(resolve, reject));
-  });
-  const settled = result.then(
-    () => true,
-    () => true,
-  );
-  let isOver = false;
-  void settled.then(() => (isOver = true));
-  for (let passed = 0; passed < ms && !isOver; passed += 20) await cluster.world.run(20);
-
-  return result;
-}
-
-/** Joins a room as a client of the node. */
-async function join(by: VirtualNode, token: string): Promise<void> {
-  const peer = (await on(by, () => by.rooms.attachPeer(token, silentSocket()))) as AttachedPeer;
-  await on(by, async () => void peer.receive(JSON.stringify([{ type: 'join', metadata: null }])));
-}
-
-/** Creates a room on the node and waits until it has a standby, whose host it returns. */
-async function open(owner: VirtualNode, roomId: string, webhookUrl: string | null = null): Promise<string> {
-  await on(owner, () => owner.host.createRoom({ ...defaultRoomConfig, roomId, webhookUrl }));
-  await cluster.world.run(2_000);
-
-  return standbyOf(owner, roomId) ?? 'nobody';
-}
-
-function standbyOf(owner: VirtualNode, roomId: string): string | undefined {
-  return owner.registry.standby.standbys.get(roomId)?.split('@')[0];
-}
-
-function owners(roomId: string): string[] {
-  return cluster.nodes.filter(({ host }) => host.view(roomId) !== undefined).map(({ machine }) => machine.host);
-}
-
-/** Runs virtual time until the room runs on this node. Returns the milliseconds that it took. */
-async function untilOn(host: string, roomId: string, limitMs: number): Promise<number> {
-  const sinceMs = cluster.world.nowMs;
-  while (!owners(roomId).includes(host)) {
-    if (cluster.world.nowMs - sinceMs > limitMs) throw new Error(`${host} did not take the room over`);
-    await cluster.world.run(10);
-  }
-
-  return cluster.world.nowMs - sinceMs;
-}
-
-function cut(host: string): void {
-  for (const other of cluster.hosts) if (other !== host) both(host, other, (a, b) => cluster.network.block(a, b));
-}
-
-function heal(host: string): void {
-  for (const other of cluster.hosts) if (other !== host) both(host, other, (a, b) => cluster.network.unblock(a, b));
-}
-
-function both(a: string, b: string, act: (from: string, to: string) => void): void {
-  act(a, b);
-  act(b, a);
-}
+import { defaultRoomConfig } from '@bloom/rooms';
+import { nameOf } from './testing/simulation/virtual-node.js';
+import {
+  both,
+  cluster,
+  cut,
+  heal,
+  join,
+  node,
+  on,
+  open,
+  owners,
+  published,
+  silentSocket,
+  standbyOf,
+  start,
+  untilOn,
+} from './testing/standby-cluster.js';
 
 describe('a cluster of three nodes with standbys', () => {
   beforeEach(() => start(3));
@@ -470,59 +399,6 @@ test('has no standbys in a cluster of one', async () => {
   expect(await open(node('n1'), 'kitchen')).toBe('nobody');
   await on(node('n1'), () => node('n1').rooms.updateRoom('kitchen', { maxPeers: 2 }));
 });
-
-/** The rules of histories notice what goes wrong when every node has a fault. */
-describe('a rule is broken when', () => {
-  test('an owner believes that every member supports it', async () => {
-    await start(3, { fault: STANDBY_FAULTS.believesInSupport });
-    const owner = node('n1');
-    const standby = await open(owner, 'kitchen');
-    const { token } = await on(owner, () => owner.rooms.addPeer('kitchen', {}));
-    cut('n1');
-    await untilOn(standby, 'kitchen', 10_000);
-    await on(owner, () => owner.rooms.attachPeer(token, silentSocket()));
-    expect(cluster.violations).toEqual([
-      expect.stringMatching(/took room kitchen over, although n1@n1.sim acts for it/),
-      expect.stringMatching(/published peerConnected of room kitchen, which/),
-    ]);
-  });
-
-  test('a standby needs no votes', async () => {
-    await start(3, { fault: STANDBY_FAULTS.needsNoVotes });
-    const standby = await open(node('n1'), 'kitchen');
-    cut(standby);
-    await untilOn(standby, 'kitchen', 10_000);
-    expect(cluster.violations).toEqual([
-      expect.stringMatching(/took room kitchen over, although n1@n1.sim acts for it/),
-    ]);
-  });
-
-  test('a standby gets no votes', async () => {
-    await start(3, { fault: STANDBY_FAULTS.getsNoVotes });
-    await open(node('n1'), 'kitchen');
-    cluster.kill(node('n1'), true);
-    await cluster.world.run(10_000);
-    expect(cluster.violations).toEqual([expect.stringMatching(/^nobody took room kitchen over/)]);
-  });
-
-  test.each([
-    ['postsTwice', /an event twice or out of order from n1/],
-    ['postsNothing', /did not get peerAdded after a takeover/],
-  ] as const)('a node of a room that is taken over %s', async (fault, rule) => {
-    await start(3, { fault: STANDBY_FAULTS[fault] });
-    const standby = await open(node('n1'), 'kitchen', RECEIVER);
-    cluster.kill(node('n1'), true);
-    await untilOn(standby, 'kitchen', 1_000);
-    await on(node(standby), () => node(standby).rooms.addPeer('kitchen', {}));
-    await cluster.world.run(10_000);
-    cluster.events.end(new Set(['kitchen']));
-    expect(cluster.violations).toEqual([expect.stringMatching(rule)]);
-  });
-});
-
-function silentSocket() {
-  return { send: () => undefined, close: () => undefined, ping: async () => true };
-}
 
 test.each(['has lost its power', 'hangs'])('sends people who came through others back when a node %s', async (what) => {
   await start(3, { tickTimeMs: 60_000 });

@@ -60,7 +60,9 @@ class Person {
 export class Calls {
   /** Calls that were connected. */
   count = 0;
-  /** Longest pause of a picture between healthy nodes. */
+  /** Time in which pictures between healthy nodes were watched. */
+  judgedMs = 0;
+  /** Longest pause of one of them. */
   worstPauseMs = 0;
   readonly #options: { subjects: readonly Subject[]; clients: Clients; random: Random; timeline: Timeline };
   #isOver = false;
@@ -123,11 +125,13 @@ export class Calls {
       await delay(TICK_MS);
       const nowMs = performance.now();
       // A pause of this program is none of the nodes'.
-      lastMs += Math.max(0, nowMs - tickedMs - 2 * TICK_MS);
+      const tickMs = nowMs - tickedMs;
+      lastMs += Math.max(0, tickMs - 2 * TICK_MS);
       tickedMs = nowMs;
       const [, arrived = 0] = people.map((person) => person.tick());
       if (people.some(({ isCut }) => isCut)) throw new Error('a websocket was closed');
       if (!wereCalm()) return;
+      this.judgedMs += tickMs;
       this.worstPauseMs = Math.max(this.worstPauseMs, nowMs - lastMs);
       if (nowMs - lastMs > PAUSE_MS) throw new Error(`the picture has paused for ${(nowMs - lastMs).toFixed(0)} ms`);
       if (arrived > 0) lastMs = nowMs;

@@ -4,7 +4,7 @@ import { describeWith } from '../harness/needs.js';
 import type { Session } from './listeners.js';
 import { checkStories, type KnownRoom } from './rooms.js';
 import { runChaos } from './run.js';
-import { Subject } from './subject.js';
+import { areMostCalm, Subject } from './subject.js';
 import { Timeline } from './timeline.js';
 
 const event = (type: string, peerId?: string): string =>
@@ -67,6 +67,15 @@ describe('the rules of chaos', () => {
 
   test('excuse an owner that was troubled', () => {
     expect(verdict({ a: [] }, 'a')).toEqual([]);
+  });
+});
+
+describe('the faults of chaos', () => {
+  test('wait until most nodes have healed, because the rules judge nothing between fewer', () => {
+    const subjects = ['a', 'b', 'c'].map((name) => new Subject({} as LabNode, name));
+    for (const subject of subjects.slice(1)) subject.trouble(1_000)(2_000);
+
+    expect([1_500, 31_000, 33_000].map((nowMs) => areMostCalm(subjects, nowMs))).toEqual([false, false, true]);
   });
 });
 

@@ -12,7 +12,7 @@ import { Clients } from './clients.js';
 import { nextFault } from './faults.js';
 import { Listeners } from './listeners.js';
 import { checkStories } from './rooms.js';
-import { Subject } from './subject.js';
+import { areMostCalm, Subject } from './subject.js';
 import { Timeline } from './timeline.js';
 
 export interface ChaosOptions {
@@ -88,7 +88,8 @@ export async function runChaos({ minutes, nodes, seed, print, progress }: ChaosO
         'ms of requests to healthy nodes, p50 / p99 / worst': `${at(0.5)} / ${at(0.99)} / ${at(0.999999)}`,
         'rooms whose events were compared': checked,
         calls: calls.count,
-        'longest pause of a picture between healthy nodes, ms': Math.round(calls.worstPauseMs),
+        'pictures between healthy nodes, s': Math.round(calls.judgedMs / 1_000),
+        'longest pause of one, ms': calls.judgedMs === 0 ? 'unknown' : Math.round(calls.worstPauseMs),
         'memory of each node at the start, MiB': memory.join(', '),
         'memory of each node at the end, MiB': subjects.map(memoryOf).join(', '),
         'open files of each node at the end': subjects.map(filesOf).join(', '),
@@ -100,7 +101,10 @@ export async function runChaos({ minutes, nodes, seed, print, progress }: ChaosO
   }
 }
 
-/** Lets a fault begin every 1 to 12 s, and waits for the last. Returns how many there were of each kind. */
+/**
+ * Lets a fault begin every 1 to 12 s while most nodes are calm, and waits for the last. Returns how many there were of
+ * each kind.
+ */
 async function disturb(
   subjects: readonly Subject[],
   {
@@ -115,9 +119,7 @@ async function disturb(
   while (timeline.nowMs < endMs) {
     progress(`${Math.floor(timeline.nowMs / 1_000)} of ${endMs / 1_000} s, ${timeline.violations.length} rules broken`);
     await delay(1_000 + random.next() * 11_000);
-    // The others have a majority and are mostly healthy, so that there is something to check.
-    const isEnough = subjects.filter(({ isTroubled }) => isTroubled).length * 2 >= subjects.length;
-    const fault = isEnough ? undefined : nextFault(subjects, random);
+    const fault = areMostCalm(subjects, timeline.nowMs) ? nextFault(subjects, random) : undefined;
     if (fault === undefined) continue;
     const { kind, troubled } = fault;
     const label = `${kind} of ${troubled.map(({ name }) => name).join(' and ')}`;

@@ -30,3 +30,8 @@ export class Subject {
     return this.#troubles.every((trouble) => trouble.untilMs < sinceMs || trouble.sinceMs > untilMs);
   }
 }
+
+/** Returns true while most nodes are healthy and healed: the rules judge nothing between fewer. */
+export function areMostCalm(subjects: readonly Subject[], nowMs: number): boolean {
+  return subjects.filter((subject) => subject.wasCalm(nowMs, nowMs)).length * 2 > subjects.length;
+}

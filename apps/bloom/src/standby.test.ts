@@ -1,6 +1,7 @@
 // Rooms whose owner is lost go on at their standbys, in virtual time.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { defaultRoomConfig } from '@bloom/rooms';
+import type { AttachedPeer } from '@bloom/rooms';
 import { nameOf } from './testing/simulation/virtual-node.js';
 import {
   both,

@@ -65,7 +65,7 @@ test('looks at no track again for data, speech and qualities, of which large roo
   Object.defineProperty(watched, 'encrypted', { get: () => void (looks += 1) });
   const client = new ScriptedClient().join([native('bob', [watched])]).offer([VIDEO]);
   looks = 0;
-  client.input({ type: 'dataPacket', label: '_lossy', data: new Uint8Array(1) });
+  client.input({ type: 'dataPacket', peerId: 'me', label: '_lossy', data: new Uint8Array(1) });
   client.input({ type: 'voiceActivity', trackId: 'v', status: 'speech' });
   client.input({ type: 'qualityChanged', endpointId: 'peer-bob', quality: 'good' });
   expect(looks).toBe(0);

@@ -48,7 +48,7 @@ describe('pictures per second', () => {
 describe('a track that comes while media flows', () => {
   const held = (paused: boolean): object => ({ type: 'setTrackPaused', peerId: 'me', trackId: 'v', paused });
   const joined = (): ScriptedClient => {
-    const client = new ScriptedClient().join().offer([LINE]).input({ type: 'dtlsConnected' });
+    const client = new ScriptedClient().join().offer([LINE]).input({ type: 'dtlsConnected', peerId: 'me' });
     client.input({ type: 'endpointAdded', endpoint: native('bob', [track('v')]) });
     commands(client);
 

@@ -339,7 +339,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     if (!stale && this.#outageMs >= limits.UNREACHABLE_MS && this.#options?.renew !== undefined) {
       this.#route.lost = unreachable(`no answer from ${this.#route.url} in ${this.#attempt} attempts`);
     }
-    this.#route.closed(code, this.#state === 'connected');
+    if (!this.#route.closed(code, this.#state === 'connected')) this.#attempt -= 1;
     if (this.#state !== 'connected' || settled) return this.#reconnect();
     return this.#refusedAgain(unreachable('connections keep failing'));
   }

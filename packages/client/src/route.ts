@@ -46,16 +46,21 @@ export class Route {
     this.#hasFailed = false;
   }
 
-  /** Chooses the next address after a session, or after an attempt that came to nothing. */
-  closed(code: number, wasConnected: boolean): void {
+  /**
+   * Chooses the next address after a session, or after an attempt that came to nothing. Returns false if that attempt
+   * does not count: the client has never reached its address, which may be out of reach.
+   */
+  closed(code: number, wasConnected: boolean): boolean {
+    const { isFinal: counts } = this;
     const standby = this.#standby ?? this.#home;
     if (wasConnected) {
       // A server that closes the connection itself is alive.
       if (code === CONNECTION_LOST) this.url = standby;
-      return;
+      return counts;
     }
     const all = [...new Set([this.#seat, this.#home, standby])];
     this.url = all[(all.indexOf(this.url) + 1) % all.length]!;
     this.#hasFailed = true;
+    return counts;
   }
 }

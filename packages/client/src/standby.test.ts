@@ -143,6 +143,13 @@ test('asks at the address of its seat before it believes a standby that does not
   expect(client.state).toBe('ended');
 });
 
+test('counts no attempt against the address of its seat if the standby is out of reach', async () => {
+  await join({ reconnect: { maxAttempts: 1 } });
+  expect([await next(1006), await next(1006)]).toEqual([AT_STANDBY, SEAT]);
+  last().lose();
+  expect(client.state).toBe('ended');
+});
+
 test('gives up a standby that it does not reach within 2 s', async () => {
   await join();
   await next(1006, '', 100);

@@ -48,10 +48,18 @@ async function couple(stage: Stage, room: string, [url, other]: readonly [string
 async function killOwner(room: string, people: readonly Person[]): Promise<{ owner: Label; pauses: number[] }> {
   const owner = (await cluster.ownerOf(room)) as Label;
   await cluster.standbyOf(room, owner);
-  for (const { page } of people) await page.evaluate(() => window.application.resetPauses());
+  const since: number[] = [];
+  for (const { page } of people) {
+    await page.evaluate(() => window.application.resetPauses());
+    since.push(await page.evaluate(() => performance.timeOrigin + performance.now()));
+  }
   await cluster.kill(owner);
   const pauses: number[] = [];
-  for (const person of people) pauses.push(await person.standstill());
+  for (const [i, person] of people.entries()) {
+    // However short the pause is, the picture that ends it comes over another connection.
+    await person.sees((tracks) => tracks.some(({ firstFrameAt }) => (firstFrameAt ?? 0) > since[i]!), 30_000);
+    pauses.push(await person.longestPause());
+  }
 
   return { owner, pauses };
 }

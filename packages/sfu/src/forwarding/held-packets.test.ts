@@ -38,6 +38,26 @@ test('forgets what waits when another source starts', () => {
   expect(held.passes(7)).toBe(true);
 });
 
+test('passes over packets that the store cannot have', () => {
+  held.holds(100, full, 0);
+  expect(held.take(30_001)).toBe(100);
+  held.passOver(30_000);
+  expect([held.take(30_001), held.take(30_001), held.take(30_001)]).toEqual([30_000, 30_001, -1]);
+});
+
+test('remembers which of the waiting packets carry no media', () => {
+  expect(held.holdsEmpty(100)).toBe(false);
+  held.holds(101, full, 0);
+  expect(held.holdsEmpty(102)).toBe(true);
+  expect([101, 102].map((sequence) => held.isEmpty(sequence))).toEqual([false, true]);
+});
+
+test('remembers at most 256 packets without media', () => {
+  held.holds(100, full, 0);
+  for (let sequence = 101; sequence < 1_000; sequence += 1) expect(held.holdsEmpty(sequence)).toBe(true);
+  expect([101, 356, 357].map((sequence) => held.isEmpty(sequence))).toEqual([true, true, false]);
+});
+
 test('lets packets wait for 900 ms at most', () => {
   held.holds(100, full, 1_000);
   expect(held.isOverdue(1_899)).toBe(false);

@@ -2,6 +2,8 @@ import type { Pacer } from '../bandwidth/pacer.js';
 
 /** Longest time for which packets wait, ms: less than that for which a missing one is expected. */
 const MAX_WAIT_MS = 900;
+/** Packets without media that are remembered while they wait. The numbers of more of them stay missing. */
+const MAX_EMPTY = 256;
 
 /**
  * Tells which packets of a slot's source wait for room on the client's link. They stay in the publisher's store, and
@@ -13,35 +15,61 @@ export class HeldPackets {
   #sinceMs = 0;
   /** Newest packet that has been passed on. */
   #newest = -1;
+  /** Packets without media among those that wait. Created with the first one. */
+  #empty: Set<number> | undefined;
 
   /** Starts with this packet of another source. */
   start(sequence: number): void {
-    this.#first = -1;
+    this.#forget();
     this.#newest = sequence - 1;
+  }
+
+  #forget(): void {
+    this.#first = -1;
+    this.#empty?.clear();
   }
 
   /** Returns whether a packet that has arrived waits. One that later packets have overtaken does not. */
   holds(sequence: number, pacer: Pacer, nowMs: number): boolean {
-    if (this.#first >= 0) return this.includes(sequence);
+    if (this.waits) return sequence >= this.#first;
     if (sequence <= this.#newest || pacer.hasRoom(nowMs)) return false;
     this.#first = sequence;
     this.#sinceMs = nowMs;
     return true;
   }
 
-  includes(sequence: number): boolean {
-    return this.#first >= 0 && sequence >= this.#first;
+  /** False if no packet waits. */
+  get waits(): boolean {
+    return this.#first >= 0;
+  }
+
+  /** Returns whether a packet that has arrived without media waits. */
+  holdsEmpty(sequence: number): boolean {
+    if (!this.waits || sequence < this.#first) return false;
+    this.#empty ??= new Set();
+    if (this.#empty.size < MAX_EMPTY) this.#empty.add(sequence);
+    return true;
   }
 
   /** Takes the next packet that waits, up to the newest one of the source; -1 if none does. */
   take(newest: number): number {
-    if (this.#first > newest) this.#first = -1;
+    if (this.#first > newest) this.#forget();
     return this.#first < 0 ? -1 : this.#first++;
+  }
+
+  /** Passes over the packets before this one. */
+  passOver(sequence: number): void {
+    if (this.#first >= 0) this.#first = Math.max(this.#first, sequence);
+  }
+
+  /** True if a packet that has been taken carries no media. */
+  isEmpty(sequence: number): boolean {
+    return this.#empty?.has(sequence) === true;
   }
 
   /** True if packets have waited so long that they leave without room. */
   isOverdue(nowMs: number): boolean {
-    return this.#first >= 0 && nowMs - this.#sinceMs >= MAX_WAIT_MS;
+    return this.waits && nowMs - this.#sinceMs >= MAX_WAIT_MS;
   }
 
   /** Records that a packet is passed on. Returns false if a later one has been. */

@@ -296,7 +296,7 @@ export class OutboundTrack implements TrackSubscriber {
     if (this.#switchedAt !== first) return;
     this.#switchedAt = -1;
     for (let sequence = Math.max(first + 1, stream.oldestStored); sequence <= stream.newest; sequence++) {
-      if (this.#held.holds(sequence, this.receiver.pacer, nowMs)) return;
+      if (this.#waits(sequence, nowMs)) return;
       this.#sendStored(stream, sequence, nowMs);
     }
   }
@@ -307,16 +307,17 @@ export class OutboundTrack implements TrackSubscriber {
    */
   sendHeld(nowMs: number): boolean {
     const { source, receiver } = this;
-    if (source === undefined || !(receiver.pacer.hasRoom(nowMs) || this.#held.isOverdue(nowMs))) return false;
+    if (source === undefined || !this.#held.waits) return false;
+    if (!receiver.pacer.hasRoom(nowMs) && !this.#held.isOverdue(nowMs)) return false;
     const sequence = this.#held.take(source.newest);
     if (sequence < 0) return false;
-    const isSent = this.#sendStored(source, sequence, nowMs);
-    // It has come, and carries no media.
-    if (!isSent && !source.losses.isMissing(sequence)) this.numbering.mapper.drop(sequence);
+    if (this.#held.isEmpty(sequence)) this.numbering.mapper.drop(sequence);
+    // A publisher's numbers may leap: the store cannot have what is between.
+    else if (!this.#sendStored(source, sequence, nowMs)) this.#held.passOver(source.oldestStored);
     return true;
   }
 
-  /** Returns false if the packet is not in the store. */
+  /** Returns false if the packet is not in the store; its number then stays missing. */
   #sendStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
     if (!this.repair.readStored(stream, sequence, nowMs)) return false;
     const { storedView, sealer } = this.#context;
@@ -328,7 +329,7 @@ export class OutboundTrack implements TrackSubscriber {
 
   /** Skips a packet of the current source that carries no media: later ones close the gap. */
   skip(sequence: number): void {
-    if (!this.#held.includes(sequence)) this.numbering.mapper.drop(sequence);
+    if (!this.#held.holdsEmpty(sequence)) this.numbering.mapper.drop(sequence);
   }
 
   /**
@@ -336,8 +337,13 @@ export class OutboundTrack implements TrackSubscriber {
    * none.
    */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
-    if (this.params.kind === 'video' && this.#held.holds(sequence, this.receiver.pacer, nowMs)) return;
+    if (this.#waits(sequence, nowMs)) return;
     this.#send(view, payload, sequence, audioLevel, nowMs);
+  }
+
+  /** Returns whether a packet that has arrived waits for room on the client's link. Sound never does. */
+  #waits(sequence: number, nowMs: number): boolean {
+    return this.params.kind === 'video' && this.#held.holds(sequence, this.receiver.pacer, nowMs);
   }
 
   #send(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {

@@ -95,3 +95,37 @@ test('what is too much for the link for long waits for less than a second', () =
   world.advance(60);
   expect(seen).toHaveLength(200);
 });
+
+test.each([1_500, 30_000])('a gap of %d packets during a burst stays visible to the viewer', (packets) => {
+  burst(20);
+  camera.sequence += packets;
+  burst(5);
+  world.advance(920);
+  expect(seen).toHaveLength(25);
+  expect(gaps()).not.toEqual(new Set([1]));
+});
+
+test('a viewer sees what is missing because the store had no room for it any longer', () => {
+  burst(800);
+  world.advance(920);
+  expect(seen.length).toBeLessThan(700);
+  expect(gaps()).not.toEqual(new Set([1]));
+});
+
+test('sound that comes late and begins during a burst does not wait, and comes once', () => {
+  const mic = new SyntheticSource({ ssrc: 0x2a, payloadType: 111, mid: '0' });
+  const pause = (paused: boolean): void => {
+    world.apply({ type: 'setTrackPaused', peerId: 'sub', trackId: 'mic', paused });
+  };
+  const [first, late, third] = [0, 1, 2].flatMap(() => mic.opusFrame());
+  pause(true);
+  for (const packet of [first!, third!]) publisher.send(packet);
+  pause(false);
+  burst(20);
+  seen = [];
+  publisher.send(late!);
+  expect(seen).toHaveLength(2);
+  for (const packet of mic.opusFrame()) publisher.send(packet);
+  world.advance(920);
+  expect(seen.filter(({ ssrc }) => ssrc === seen[0]!.ssrc)).toHaveLength(3);
+});

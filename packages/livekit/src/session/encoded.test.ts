@@ -60,6 +60,23 @@ test('describes a track that has changed once for all sessions, and anew after t
   expect(isMuted(false)).toBe(false);
 });
 
+test('describes no track again because of how many others there are, whose encodings end with them', () => {
+  let described = 0;
+  const metadata = {
+    get source() {
+      described += 1;
+      return 'camera';
+    },
+  };
+  const others = Array.from({ length: 4_096 }, (_, i) => track(`other-${i}`));
+  const first = track('first', 'video', { metadata });
+  encodeParticipant(record, { ...state, tracks: [first] });
+  const once = described;
+  for (const other of others) encodeParticipant(record, { ...state, tracks: [other] });
+  encodeParticipant(record, { ...state, tracks: [first] });
+  expect(described).toBe(once);
+});
+
 test('names many others in a join and in an update', () => {
   const others = Array.from({ length: 500 }, (_, i) => encodeParticipant(record, { ...state, sid: `PA_${i}`, tracks }));
   const join = SignalResponse.fromBinary(encodeJoin(new JoinResponse({ serverVersion: 'v' }), others)).message;

@@ -22,10 +22,11 @@ type Bytes = Uint8Array;
 
 /** By records, which are replaced rather than changed. */
 const RECORDS = new WeakMap<ParticipantRecord, Bytes>();
-/** By id. Each session replaces the description of a track that changes by one of its own, with the same parts. */
-const TRACKS = new Map<string, { track: EndpointTrack; position: number; bytes: Bytes }>();
-/** Number of tracks whose encodings are kept. */
-const MAX_TRACKS = 4_096;
+/**
+ * By a part that a track keeps. Each session replaces the description of a track that changes by one of its own, with
+ * the same parts.
+ */
+const TRACKS = new WeakMap<EndpointTrack['encodings'], { track: EndpointTrack; position: number; bytes: Bytes }>();
 
 const numberOf = (message: { fields: { findJsonName(name: string): { no: number } | undefined } }, name: string) =>
   message.fields.findJsonName(name)!.no;
@@ -112,11 +113,10 @@ function encodedRecord(record: ParticipantRecord): Bytes {
 
 /** Returns the field of a ParticipantInfo. */
 function encodedTrack(track: EndpointTrack, position: number): Bytes {
-  let known = TRACKS.get(track.trackId);
+  let known = TRACKS.get(track.encodings);
   if (known?.position !== position || !isSame(known.track, track)) {
     known = { track, position, bytes: new ParticipantInfo({ tracks: [trackInfo(track, position)] }).toBinary() };
-    if (TRACKS.size >= MAX_TRACKS) TRACKS.clear();
-    TRACKS.set(track.trackId, known);
+    TRACKS.set(track.encodings, known);
   }
 
   return known.bytes;
@@ -125,10 +125,10 @@ function encodedTrack(track: EndpointTrack, position: number): Bytes {
 /** Returns true if clients are told the same of both. */
 function isSame(a: EndpointTrack, b: EndpointTrack): boolean {
   return (
+    a.trackId === b.trackId &&
     a.kind === b.kind &&
     a.codec === b.codec &&
     a.metadata === b.metadata &&
-    a.encodings === b.encodings &&
     a.muted?.publisher === b.muted?.publisher &&
     a.muted?.server === b.muted?.server
   );

@@ -250,7 +250,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<never> {
     const { timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = options;
     if (target instanceof RemoteRef) {
-      return this.router.call(target, message, { timeoutMs, requestId: options.requestId }) as Promise<never>;
+      const requestId = options.isOmitted === true ? undefined : options.requestId;
+      return this.router.call(target, message, { timeoutMs, requestId }) as Promise<never>;
     }
     const cell = this.find(target);
     if (cell === undefined) {

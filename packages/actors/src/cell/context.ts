@@ -131,11 +131,12 @@ export class Context implements AnyContext {
   }
 
   call(target: AnyRef | string, message: Message, timeoutMs?: number): never {
-    const { parts } = this.#life;
+    const { parts, fanOut } = this.#life;
     const { requestId } = this;
+    const { isOmitted } = fanOut;
     parts.activity.sent(target, message, requestId);
 
-    return parts.host.ask(target, message, { from: parts.ref.path, requestId, timeoutMs }) as never;
+    return parts.host.ask(target, message, { from: parts.ref.path, requestId, isOmitted, timeoutMs }) as never;
   }
 
   spawn(behaviour: AnyBehaviour, options: AnyOptions = {}): never {

@@ -9,20 +9,21 @@ const RECORDED = 8;
 export class FanOut {
   /** Number of messages left out since the handler began. */
   omitted = 0;
-  #isOmitted = false;
+  /** Whether the handler's own message is left out, and with it all that it causes. */
+  isOmitted = false;
   #type: string | undefined;
   #inARow = 0;
 
-  /** Begins a handler. `isOmitted`: its own message is left out, and with it all that the handler sends. */
+  /** Begins a handler of a message that is left out or not. */
   begin(isOmitted: boolean): void {
-    this.#isOmitted = isOmitted;
+    this.isOmitted = isOmitted;
     this.#type = undefined;
     this.omitted = 0;
   }
 
   /** Returns whether the next message, of this type, is left out. */
   omits(type: string): boolean {
-    if (this.#isOmitted) return true;
+    if (this.isOmitted) return true;
     this.#inARow = type === this.#type ? this.#inARow + 1 : 1;
     this.#type = type;
     if (this.#inARow <= RECORDED) return false;

@@ -207,6 +207,31 @@ describe('the path of a request', () => {
     expect(requestsLogged('noted')).toEqual(Array.from({ length: 21 }, () => 'r1'));
   });
 
+  test('records no calls that are made because of messages left out', async () => {
+    type Asker = { ask: (message: object) => Promise<void> };
+    const asker: Behaviour<Asker, null> = {
+      kind: 'asker',
+      init: () => null,
+      handlers: {
+        ask: async (_state, _message, context) => void (await context.call(second, { type: 'note', what: 'asked' })),
+      },
+    };
+    const everybody = Array.from({ length: 20 }, () => system.spawn(asker));
+    type Crier = { cry: (message: object) => void };
+    const crier: Behaviour<Crier, null> = {
+      kind: 'crier',
+      init: () => null,
+      handlers: {
+        cry: (_state, _message, context) => {
+          for (const to of everybody) context.cast(to, { type: 'ask' });
+        },
+      },
+    };
+    await system.forRequest('r1').call(system.spawn(crier), { type: 'cry' });
+    await system.idle();
+    expect(system.hops('r1').filter(({ where }) => where === '/second')).toHaveLength(8);
+  });
+
   test('forgets the oldest hops beyond 10,000', () => {
     for (let i = 0; i < 10_001; i++)
       system.note(i === 0 ? 'old' : i < 3 ? 'less old' : 'new', { where: 'http', what: 'x' });

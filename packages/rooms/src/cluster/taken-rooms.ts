@@ -7,6 +7,8 @@ export interface TakenRoom extends Candidacy {
   readonly ownerProcess: string;
   /** Its actor here; undefined while it is being opened. */
   readonly ref?: RoomRef;
+  /** When its former owner was last told that it has ended here, by `clock.now`. */
+  toldAt?: number;
 }
 
 /** Rooms remembered: owners that never return never withdraw theirs. */

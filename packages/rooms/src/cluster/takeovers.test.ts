@@ -29,6 +29,7 @@ function start({
   const state = { here, fails };
   const directory = new Directory('self', clock);
   const witness = new Witness('self 1', clock.now());
+  const casts: string[] = [];
   let attempts = 0;
   let campaigns = 0;
   const note = (event: string): void => void lines.push(event);
@@ -41,6 +42,7 @@ function start({
         campaigns += 1;
         return successor ?? answer;
       },
+      cast: (node: string) => void casts.push(node),
     } as unknown as ClusterPort,
     host: {
       draining: false,
@@ -71,6 +73,7 @@ function start({
     witness,
     directory,
     owned,
+    casts,
     lines,
     state,
     advance,
@@ -201,6 +204,23 @@ test('takes a room over with proof and the votes of over half of the other membe
 
 test('does not count the vote of a process that its owner did not know', async () => {
   expect(await asked('x 2')).toEqual([]);
+});
+
+test('tells a former owner every 5 s that a room has ended here, until it has heard', async () => {
+  const voters: string[] = [];
+  const { takeovers, owned, directory, casts, advance } = start({ voters });
+  takeovers.keep(UPDATE, ROOM);
+  takeovers.gone('owner', 1);
+  await advance(1_000);
+  expect(owned).toHaveLength(1);
+  voters.push('owner');
+  directory.add('owner', { roomId: 'kitchen', createdAt: 1, epoch: 1, ref: REF });
+  await advance(10_000);
+  // The room and its end.
+  expect(casts).toEqual(['owner', 'owner', 'owner', 'owner']);
+  directory.remove('owner', 'kitchen');
+  await advance(10_000);
+  expect(casts).toHaveLength(4);
 });
 
 /** A room whose takeover lacks the vote of `x` for ever: that one has started again together with the owner. */

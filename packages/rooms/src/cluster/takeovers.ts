@@ -27,6 +27,8 @@ const KEPT_MS = 10 * 60_000;
 /** How long a room that could not be opened waits for the next attempt; twice as long after each further failure. */
 const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 30_000;
+/** How often a former owner is told that a room has ended here: it may read nothing for a while. */
+const TELL_MS = 5_000;
 
 export interface TakeoversOptions {
   port: ClusterPort;
@@ -219,9 +221,11 @@ export class Takeovers {
   }
 
   /** Lets a former owner, which would hear of no later one and never act again, give up a room that has ended here. */
-  #tellEnd({ owner, roomId, createdAt, epoch, ref }: TakenRoom): void {
-    const { port } = this.#options;
-    if (ref === undefined) return;
+  #tellEnd(room: TakenRoom): void {
+    const { port, clock } = this.#options;
+    const { owner, roomId, createdAt, epoch, ref, toldAt = Number.NEGATIVE_INFINITY } = room;
+    if (ref === undefined || clock.now() - toldAt < TELL_MS) return;
+    room.toldAt = clock.now();
     const news = { type: 'announce', node: port.self } as const;
     port.cast(owner, { ...news, created: { roomId, createdAt, epoch, ref } });
     port.cast(owner, { ...news, removed: roomId });

@@ -1,8 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { JoinResponse, ParticipantInfo, ParticipantInfo_State, SignalResponse } from '@livekit/protocol';
+import {
+  ConnectionQuality,
+  ConnectionQualityUpdate,
+  JoinResponse,
+  ParticipantInfo,
+  ParticipantInfo_State,
+  SignalResponse,
+} from '@livekit/protocol';
+import fc from 'fast-check';
+import { fuzzRuns } from '@bloom/time/testing';
 import type { ParticipantRecord } from '../record.js';
 import { track } from '../testing/scripted-client.js';
-import { encodeJoin, encodeParticipant, encodeUpdate } from './encoded.js';
+import { encodeJoin, encodeParticipant, encodeQualities, encodeUpdate } from './encoded.js';
 import { describeParticipant } from './participant-info.js';
 import { trackInfo } from './track-info.js';
 
@@ -87,4 +96,50 @@ test('names many others in a join and in an update', () => {
     update.case === 'update' ? update.value.participants : [],
   ])
     expect(named.map(({ sid }) => sid)).toEqual(others.map((_, i) => `PA_${i}`));
+});
+
+const text = fc.string({ unit: 'binary', maxLength: 300 });
+const sid = fc.stringMatching(/^[A-Za-z0-9_]{0,200}$/);
+
+test('writes of any participant what the library writes', () => {
+  const anybody = fc.record({
+    name: text,
+    metadata: text,
+    attributes: fc.dictionary(text, text),
+    joinedAt: fc.maxSafeNat(),
+  });
+  const anyState = fc.record({
+    sid,
+    state: fc.nat(3),
+    version: fc.nat(2 ** 31 - 1),
+    disconnectReason: fc.nat(14),
+  });
+  fc.assert(
+    fc.property(anybody, anyState, text, (known, rest, name) => {
+      const someone = { ...record, ...known };
+      const cameras = [track('any', 'video', { metadata: { name } })];
+      const infos = [trackInfo(cameras[0]!, 0)];
+      const bytes = encodeParticipant(someone, { ...rest, tracks: cameras });
+      const described = describeParticipant(someone, { ...rest, tracks: infos });
+      expect(ParticipantInfo.fromBinary(bytes).equals(described)).toBe(true);
+    }),
+    { numRuns: fuzzRuns(100) },
+  );
+});
+
+test('writes of any qualities what the library writes', () => {
+  const anyQuality = fc.record({
+    participantSid: sid,
+    quality: fc.constantFrom(ConnectionQuality.POOR, ConnectionQuality.EXCELLENT, ConnectionQuality.LOST),
+    score: fc.float({ noNaN: true }),
+  });
+  fc.assert(
+    fc.property(fc.array(anyQuality), (updates) => {
+      const { message } = SignalResponse.fromBinary(encodeQualities(updates));
+      expect(
+        message.case === 'connectionQuality' && message.value.equals(new ConnectionQualityUpdate({ updates })),
+      ).toBe(true);
+    }),
+    { numRuns: fuzzRuns(100) },
+  );
 });

@@ -425,8 +425,10 @@ export class OutboundSide implements SlotReceiver {
       return;
     }
     this.repairs.measured(estimateBps, sendingBps);
-    // What is sent although the link does not carry it would wait ever longer.
-    this.pacer.limit(Math.max(this.#estimator!.limitBps, sendingBps));
+    // What is sent although the link does not carry it would wait ever longer. Where no layer can rise there are no
+    // probes, and a limit that a good link had for a moment would be kept.
+    const limitBps = slots.length === 0 ? Infinity : this.#estimator!.limitBps;
+    this.pacer.limit(Math.max(limitBps, sendingBps));
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
     const { provenBps, shownBps, openBps, isProbing } = this.#estimator!;

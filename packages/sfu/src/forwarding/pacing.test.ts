@@ -24,7 +24,13 @@ beforeEach(() => {
       if (nowMs < dueMs) return;
       dueMs += 33;
       const key = camera.sequence === 1_000;
-      for (const packet of camera.vp8Frame({ key, packets: 2, size: size / 2 })) publisher.send(packet);
+      for (const packet of camera.vp8Frame({
+        key,
+        packets: 2,
+        size: size / 2,
+        temporal: key ? 0 : camera.sequence % 4 < 2 ? 0 : 1,
+      }))
+        publisher.send(packet);
     });
   }
   seen = [];
@@ -128,4 +134,30 @@ test('sound that comes late and begins during a burst does not wait, and comes o
   for (const packet of mic.opusFrame()) publisher.send(packet);
   world.advance(920);
   expect(seen.filter(({ ssrc }) => ssrc === seen[0]!.ssrc)).toHaveLength(3);
+});
+
+test('a burst of a stream without layers leaves at once, because no probe would lift the limit again', () => {
+  viewer = world.join('other', { outbound: [videoSlot('slides')] });
+  world.join('pub2', { inbound: [inboundVideo('slides')] });
+  const slides = new SyntheticSource({ ssrc: 0x1a, payloadType: 96, mid: '1' });
+  const link = new NarrowClient(viewer, 20_000_000);
+  const play = (ms: number): void => {
+    let dueMs = world.nowMs;
+    world.advance(ms, (nowMs) => {
+      link.tick(nowMs);
+      if (nowMs < dueMs) return;
+      dueMs += 66;
+      const key = slides.sequence === 1_000;
+      for (const packet of slides.vp8Frame({ key, packets: 1, size: 200 })) world.peers.get('pub2')!.send(packet);
+    });
+  };
+  play(5_000);
+  link.capacityBps = 20_000;
+  play(600);
+  link.capacityBps = 20_000_000;
+  play(5_000);
+  seen = [];
+  viewer.onPacket = (packet) => seen.push(packet);
+  for (const packet of slides.vp8Frame({ packets: 100, size: 1_000 })) world.peers.get('pub2')!.send(packet);
+  expect(seen).toHaveLength(100);
 });

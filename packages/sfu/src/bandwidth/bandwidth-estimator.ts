@@ -52,6 +52,7 @@ export class BandwidthEstimator {
   #isGuess = true;
   #lastUpdateMs = -1;
   #lastDecreaseMs = Number.NEGATIVE_INFINITY;
+  #congestedAtMs = Number.NEGATIVE_INFINITY;
   /** Smoothed rate at which overuse started; growth is slow near it. 0 = unknown. */
   #capacityBps = 0;
   /** Rate at the last congestion, until clearly more has been delivered or two probes have found more; 0 = none. */
@@ -137,6 +138,11 @@ export class BandwidthEstimator {
   /** What the link carries once congestion or a probe has shown a limit, bits per second; before that `Infinity`. */
   get limitBps(): number {
     return this.#slowStart && !this.#hasProbedLimit ? Infinity : this.shownBps;
+  }
+
+  /** Time of the latest congestion, ms. */
+  get congestedAtMs(): number {
+    return this.#congestedAtMs;
   }
 
   /** True until the result of a probe. */
@@ -272,6 +278,7 @@ export class BandwidthEstimator {
     this.#carriedBps = 0;
     if (delivered === 0) return;
     this.#lastDecreaseMs = nowMs;
+    this.#congestedAtMs = nowMs;
     this.#provenBps = 0;
     const near = this.#capacityBps > 0 && Math.abs(delivered - this.#capacityBps) < 0.3 * this.#capacityBps;
     this.#capacityBps = near ? 0.95 * this.#capacityBps + 0.05 * delivered : delivered;
@@ -313,6 +320,7 @@ export class BandwidthEstimator {
     this.#receivedCount = 0;
     const current = Math.min(this.#delayBps, this.#lossBps);
     if (ratio > LOSS_HIGH) {
+      this.#congestedAtMs = nowMs;
       this.#slowStart = false;
       this.#provenBps = 0;
       this.#carriedBps = 0;

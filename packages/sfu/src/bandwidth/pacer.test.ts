@@ -21,7 +21,7 @@ test('holds nothing back while no limit of the link is known', () => {
 
 test('lets a burst of 40 ms leave at once, and the rest at a rate a quarter above the limit', () => {
   const pacer = new Pacer();
-  pacer.limit(800_000);
+  pacer.limit(800_000, 0);
   // 125 bytes per ms.
   expect(fill(pacer, 0, 20)).toBe(5_000);
   expect(fill(pacer, 20, 1_000) / 980).toBeCloseTo(125, -1);
@@ -29,15 +29,27 @@ test('lets a burst of 40 ms leave at once, and the rest at a rate a quarter abov
 
 test('saves no room while little is sent', () => {
   const pacer = new Pacer();
-  pacer.limit(800_000);
+  pacer.limit(800_000, 0);
   expect(fill(pacer, 60_000, 60_020)).toBe(5_000);
 });
 
 test('lets everything leave once the limit is unknown again, and begins anew with the next one', () => {
   const pacer = new Pacer();
-  pacer.limit(800_000);
+  pacer.limit(800_000, 0);
   fill(pacer, 0, 20);
   expect(pacer.hasRoom(0)).toBe(false);
-  pacer.limit(Infinity);
+  pacer.limit(Infinity, 0);
   expect(pacer.hasRoom(0)).toBe(true);
+});
+
+test('holds nothing back from a lapse of the limit until the next congestion', () => {
+  const pacer = new Pacer();
+  pacer.limit(800_000, 0);
+  fill(pacer, 0, 20);
+  pacer.lapse(900);
+  pacer.limit(800_000, 0);
+  expect(pacer.hasRoom(900)).toBe(true);
+  pacer.limit(800_000, 950);
+  fill(pacer, 950, 970);
+  expect(pacer.hasRoom(950)).toBe(false);
 });

@@ -13,10 +13,23 @@ export class Pacer {
   /** Bytes that the link has not carried yet at that rate. */
   #bytes = 0;
   #atMs = 0;
+  #lapsedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** Takes what the link is known to carry, bits per second; `Infinity` if that is unknown. */
-  limit(bps: number): void {
-    this.#bytesPerMs = (MARGIN * bps) / 8_000;
+  /**
+   * Takes what the link is known to carry, bits per second (`Infinity` if that is unknown), and the time of its latest
+   * congestion, ms.
+   */
+  limit(bps: number, congestedAtMs: number): void {
+    this.#bytesPerMs = congestedAtMs < this.#lapsedAtMs ? Infinity : (MARGIN * bps) / 8_000;
+  }
+
+  /**
+   * Gives up the limit until the next congestion, because packets have waited too long for it: where little is sent,
+   * the limit shows that little, and not what the link carries.
+   */
+  lapse(nowMs: number): void {
+    this.#lapsedAtMs = nowMs;
+    this.#bytesPerMs = Infinity;
   }
 
   sent(bytes: number, nowMs: number): void {

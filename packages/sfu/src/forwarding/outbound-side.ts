@@ -428,7 +428,7 @@ export class OutboundSide implements SlotReceiver {
     // What is sent although the link does not carry it would wait ever longer. Where no layer can rise there are no
     // probes, and a limit that a good link had for a moment would be kept.
     const limitBps = slots.length === 0 ? Infinity : this.#estimator!.limitBps;
-    this.pacer.limit(Math.max(limitBps, sendingBps));
+    this.pacer.limit(Math.max(limitBps, sendingBps), this.#estimator!.congestedAtMs);
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
     const { provenBps, shownBps, openBps, isProbing } = this.#estimator!;

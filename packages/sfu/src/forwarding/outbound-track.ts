@@ -308,7 +308,10 @@ export class OutboundTrack implements TrackSubscriber {
   sendHeld(nowMs: number): boolean {
     const { source, receiver } = this;
     if (source === undefined || !this.#held.waits) return false;
-    if (!receiver.pacer.hasRoom(nowMs) && !this.#held.isOverdue(nowMs)) return false;
+    if (!receiver.pacer.hasRoom(nowMs)) {
+      if (!this.#held.isOverdue(nowMs)) return false;
+      receiver.pacer.lapse(nowMs);
+    }
     const sequence = this.#held.take(source.newest);
     if (sequence < 0) return false;
     if (this.#held.isEmpty(sequence)) this.numbering.mapper.drop(sequence);

@@ -136,28 +136,54 @@ test('sound that comes late and begins during a burst does not wait, and comes o
   expect(seen.filter(({ ssrc }) => ssrc === seen[0]!.ssrc)).toHaveLength(3);
 });
 
-test('a burst of a stream without layers leaves at once, because no probe would lift the limit again', () => {
+/** Plays slides to a viewer on a good link that has stalled for a moment. Returns the packets sent of two bursts. */
+function burstsAfterStall(layers: readonly number[]): { atOnce: number; within1s: number }[] {
   viewer = world.join('other', { outbound: [videoSlot('slides')] });
-  world.join('pub2', { inbound: [inboundVideo('slides')] });
+  const speaker = world.join('pub2', { inbound: [inboundVideo('slides')] });
   const slides = new SyntheticSource({ ssrc: 0x1a, payloadType: 96, mid: '1' });
   const link = new NarrowClient(viewer, 20_000_000);
+  let pictures = 0;
+  const picture = (packets: number, size: number): void => {
+    // A large picture is of the lowest layer, which is never left out.
+    const temporal = packets > 1 ? layers[0] : layers[pictures % layers.length];
+    const frame = { key: pictures === 0, packets, size, ...(temporal === undefined ? {} : { temporal }) };
+    pictures += 1;
+    for (const packet of slides.vp8Frame(frame)) speaker.send(packet);
+  };
   const play = (ms: number): void => {
     let dueMs = world.nowMs;
     world.advance(ms, (nowMs) => {
       link.tick(nowMs);
       if (nowMs < dueMs) return;
       dueMs += 66;
-      const key = slides.sequence === 1_000;
-      for (const packet of slides.vp8Frame({ key, packets: 1, size: 200 })) world.peers.get('pub2')!.send(packet);
+      picture(1, 200);
     });
   };
   play(5_000);
   link.capacityBps = 20_000;
   play(600);
   link.capacityBps = 20_000_000;
-  play(5_000);
-  seen = [];
-  viewer.onPacket = (packet) => seen.push(packet);
-  for (const packet of slides.vp8Frame({ packets: 100, size: 1_000 })) world.peers.get('pub2')!.send(packet);
-  expect(seen).toHaveLength(100);
+
+  return [1, 2].map(() => {
+    play(5_000);
+    let sent = 0;
+    viewer.onPacket = ({ isPadding }) => void (sent += isPadding ? 0 : 1);
+    picture(100, 1_000);
+    const atOnce = sent;
+    play(1_000);
+    viewer.onPacket = undefined;
+
+    return { atOnce, within1s: sent };
+  });
+}
+
+test('a burst of a stream without layers leaves at once, because no probe would lift the limit again', () => {
+  expect(burstsAfterStall([])[0]!.atOnce).toBe(100);
+});
+
+test('a second burst leaves at once after one that has waited in vain, because the limit said too little', () => {
+  const [first, second] = burstsAfterStall([0, 1]);
+  expect(first!.atOnce).toBeLessThan(100);
+  expect(first!.within1s).toBeGreaterThanOrEqual(100);
+  expect(second!.atOnce).toBe(100);
 });

@@ -109,15 +109,9 @@ class Stage {
 
   async end(): Promise<void> {
     clearInterval(this.#timer);
-    await this.component.close();
+    await this.component?.close();
     this.service.roomEnded('kitchen');
     await this.service.settled();
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.component?.close();
-    await rm(this.path, { recursive: true, force: true });
   }
 }
 
@@ -153,7 +147,9 @@ async function store(status: number, objects: string[]): Promise<string> {
 }
 
 afterEach(async () => {
-  for (const stage of stages.splice(0)) await stage.close();
+  // Stages share directories, and write to them until they have ended.
+  for (const stage of stages) await stage.end();
+  for (const { path } of stages.splice(0)) await rm(path, { recursive: true, force: true });
   for (const server of servers.splice(0)) {
     server.closeAllConnections();
     server.close();

@@ -53,10 +53,9 @@ console.log(`Seed of the property tests: ${seed}`);
 if (!workspace.isolated)
   console.warn('*** No namespaces here (they need root on Linux): end-to-end files run one by one.');
 
-// Meanwhile, because images wait for the disk, examples for the registry, and unit tests for other programs.
-const provided = [provideImages(), provideExamples(), provideLastRelease()];
 await runUnitTests();
-await Promise.all(provided);
+// In parallel: images wait for the disk, examples for the registry, the last release for the compiler.
+await Promise.all([provideImages(), provideExamples(), provideLastRelease()]);
 await runEndToEnd();
 workspace.close();
 writeFileSync(timesFile, JSON.stringify({ ...lastMs, ...results.durations }));
@@ -100,8 +99,8 @@ async function runUnitTests() {
   const run = await jest.run({
     project: 'unit',
     files: files.unit,
-    // Two more than the cores, because many files wait for other programs.
-    options: [`--maxWorkers=${availableParallelism() + 2}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
+    // One more than the cores, because some files wait for other programs.
+    options: [`--maxWorkers=${availableParallelism() + 1}`, `--workerIdleMemoryLimit=${WORKER_MEMORY}`],
     timeLimitMs: (own.nightly ? 180 : 30) * MINUTE_MS,
     // Jest would list every file again.
     onOutput: (chunk) => process.stderr.write(String(chunk).replace(/^Ran all test suites within paths .*\n?/m, '')),

@@ -74,7 +74,7 @@ browserSuite('The dashboard of a cluster', { browserFlags: dashboardFlags, node 
     const video = page.locator('li', { has: page.getByRole('heading', { name: /^video/ }) });
     await video.getByRole('button', { name: 'Show' }).click();
     await moves(page, 'video of Ann');
-    await page.getByText('on c@127.0.0.1').waitFor();
+    await page.getByText(/^UDP from .* on c@127\.0\.0\.1/).waitFor();
     await visit(page, '#/cluster');
     await onlyOn('b', page);
     await stage.api.deleteRoom('far-away');

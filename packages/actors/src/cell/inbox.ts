@@ -58,9 +58,16 @@ export class Inbox {
   arrive(message: Message, from: string, timer?: TimerState): void {
     this.#counters.received++;
     const at = this.#observer.turn.stamp();
-    const none = undefined;
-    const requestId = none;
-    this.#turns.push({ message, reply: none, timer, escalated: none, from, requestId, isOmitted: false, at });
+    this.#turns.push({
+      message,
+      reply: undefined,
+      timer,
+      escalated: undefined,
+      from,
+      requestId: undefined,
+      isOmitted: false,
+      at,
+    });
   }
 
   /** Handles an escalated fault of a child: this actor fails with the same error. */

@@ -292,8 +292,7 @@ describe('other requests', () => {
 });
 
 describe('connections without a request', () => {
-  const open = (count: number): Socket[] =>
-    Array.from({ length: count }, () => tcpConnect(listener?.port ?? 0, '127.0.0.1'));
+  const open = (): Socket => tcpConnect(listener?.port ?? 0, '127.0.0.1');
   /** Resolves with the first of the connections that the server closes. */
   const firstClosed = (sockets: readonly Socket[]): Promise<Socket> =>
     Promise.race(sockets.map((socket) => once(socket, 'close').then(() => socket)));
@@ -304,20 +303,25 @@ describe('connections without a request', () => {
     const served = tcpConnect(listener?.port ?? 0, '127.0.0.1');
     served.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(served, 'data');
-    // The server has counted all the others when it refuses one.
-    const sockets = open(MAX_UNSERVED_PER_NETWORK + 1);
-    const refused = await firstClosed(sockets);
-    const silent = sockets.filter((socket) => socket !== refused);
+    const silent: Socket[] = [];
+    // One after the other: a full backlog loses connections without a word to those that wait.
+    while (silent.length < MAX_UNSERVED_PER_NETWORK) {
+      const socket = open();
+      await once(socket, 'connect');
+      silent.push(socket);
+    }
+    // The server has counted all the others when it refuses this one.
+    await once(open(), 'close');
 
     clock.advance(UNSERVED_GRACE_MS);
     const replaced = firstClosed(silent);
-    const [newcomer] = open(1);
+    const newcomer = open();
     await replaced;
     served.write('GET /b HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(String((await once(served, 'data'))[0])).toContain('hello /b');
-    expect(newcomer?.destroyed).toBe(false);
+    expect(newcomer.destroyed).toBe(false);
     expect(await exchange('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain('200');
-    for (const socket of [...silent, newcomer, served]) socket?.destroy();
+    for (const socket of [...silent, newcomer, served]) socket.destroy();
   });
 });
 

@@ -3,7 +3,7 @@ import type { ClientEvents, ClientState, ConnectOptions, Seat } from './client-t
 import { MediaConnection } from './connection.js';
 import { Conversations, type SendOptions } from './data.js';
 import { Emitter } from './emitter.js';
-import { errorOfClose, mustBeSendable, noData, RoomClientError, TOO_BIG, unreachable } from './errors.js';
+import { errorOfClose, mustBeSendable, noData, RESTART, RoomClientError, TOO_BIG, unreachable } from './errors.js';
 import * as limits from './limits.js';
 import { LocalTrack, type PublishOptions } from './local-track.js';
 import { IDLE, type MediaState } from './media-state.js';
@@ -325,7 +325,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
   }
 
   #closed(code: number, reason: string): void {
-    const settled = Date.now() - this.#connectedAt >= limits.SETTLED_MS;
+    const settled = Date.now() - this.#connectedAt >= (code === RESTART ? limits.RESTARTED_MS : limits.SETTLED_MS);
     if (this.#state === 'connected' && settled) this.#refusals = 0;
     const error = this.#route.isFinal ? errorOfClose(code, reason, this.#everConnected) : undefined;
     if (error !== undefined && code === TOO_BIG) return this.#end(error);

@@ -61,6 +61,8 @@ const CODES_AFTER_LOSS: Readonly<Record<string, RoomClientErrorCode>> = {
 
 /** Close code of a server that cannot continue with this client (RFC 6455 section 7.4.1). */
 const INTERNAL_ERROR = 1011;
+/** Close code of a server that restarts, or whose room has moved: others serve this client at once. */
+export const RESTART = 1012;
 /** Close code of a connection that has ended without one. */
 export const CONNECTION_LOST = 1006;
 /** Close code of a server that was sent too much. After a reconnection, this client would do the same again. */

@@ -11,5 +11,7 @@ export const STALE_SESSION_MS = 15_000;
 export const UNREACHABLE_MS = 3_000;
 /** A seat held for this long was good, whatever ends it. */
 export const SETTLED_MS = 10_000;
+/** The same where the server restarts, which it says: some restart one node after the other without a pause. */
+export const RESTARTED_MS = 1_000;
 /** Seats in a row that may be refused or lost within `SETTLED_MS`. */
 export const DEFAULT_MAX_SEATS = 20;

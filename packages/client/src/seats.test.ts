@@ -25,9 +25,9 @@ class FakeSocket extends EventTarget {
     const data = { id: 'ann', otherEndpoints: [] };
     this.deliver({ type: 'mediaEvent', data: JSON.stringify({ type: 'connected', data }) });
   }
-  lose(reason: string): void {
+  lose(reason: string, code = 1000): void {
     this.readyState = 3;
-    this.dispatchEvent(Object.assign(new Event('close'), { code: 1000, reason }));
+    this.dispatchEvent(Object.assign(new Event('close'), { code, reason }));
   }
 }
 
@@ -122,6 +122,35 @@ test('resets the count after a seat that lasts', async () => {
   expect(ends).toEqual([]);
   expect(asked).toBeGreaterThan(4);
   client.leave();
+});
+
+/** Joins over connections that the server closes `lifeMs` after each join because it restarts. Returns the pauses. */
+function restarts(lifeMs: number): { client: RoomClient; delays: number[]; ends: string[] } {
+  const client = new RoomClient();
+  const [ends, delays]: [string[], number[]] = [[], []];
+  client.on('ended', ({ code }) => ends.push(code));
+  client.on('reconnecting', (_attempt, delayMs) => delays.push(delayMs));
+  client.on('connected', () => {
+    const socket = sockets.at(-1) as FakeSocket;
+    setTimeout(() => socket.lose('Node stopped', 1012), lifeMs);
+  });
+  client.connect({ url: 'ws://node', token: 'first' }).catch(() => undefined);
+  return { client, delays, ends };
+}
+
+test('returns without growing pauses to a cluster whose nodes restart one after the other', async () => {
+  const { client, delays } = restarts(3_000);
+  await pass(30_000);
+  expect(delays.length).toBeGreaterThan(5);
+  expect(new Set(delays)).toEqual(new Set([500]));
+  client.leave();
+});
+
+test('reconnects with growing pauses to a server that restarts at once and for ever, and ends the call after 20', async () => {
+  const { delays, ends } = restarts(300);
+  await pass(300_000);
+  expect(delays.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
+  expect(ends).toEqual(['UNREACHABLE']);
 });
 
 test('reconnects with growing pauses after connections lost at once, and ends the call after 20', async () => {

@@ -24,10 +24,14 @@ export interface BloomOptions {
   signalling?: Signalling;
   /** Every second transport of a room goes to the other one of two workers, however idle the first one is. */
   spans?: boolean;
+  /** Two nodes, of which clients reach the first; with `standbys`, each room has one on the node where it is not. */
+  cluster?: 'plain' | 'standbys';
 }
 
 export interface BloomServer extends Server {
   readonly port: number;
+  /** Process ids of all nodes. */
+  readonly pids: readonly number[];
   /** Directory of its files. */
   readonly resources: string;
   /** Returns the room that connecting clients join now. */
@@ -48,9 +52,22 @@ const NAMES: Readonly<Record<Signalling, string>> = {
   livekit: "bloom with LiveKit's clients",
 };
 
+const CLUSTERS = { plain: 'bloom with a second node', standbys: 'bloom with standbys' };
+
+/** Settings of a node of a cluster on this machine. */
+const member = (name: string, kind: BloomOptions['cluster']): Record<string, string> => ({
+  JF_DIST_ENABLED: 'true',
+  JF_DIST_MODE: 'name',
+  JF_DIST_NODE_NAME: `${name}@${address}`,
+  JF_DIST_NODES: `one@${address} two@${address}`,
+  JF_DIST_COOKIE: token,
+  JF_DIST_IP: address,
+  JF_STANDBY: String(kind === 'standbys'),
+});
+
 export function bloom(options: BloomOptions): BloomKind {
-  const { signalling = 'websocket' } = options;
-  const plain = NAMES[signalling];
+  const { signalling = 'websocket', cluster } = options;
+  const plain = cluster === undefined ? NAMES[signalling] : CLUSTERS[cluster];
   const name = `${plain}${options.spans === true ? ' spanning' : ''}${options.main === undefined ? '' : ` (${options.main})`}`;
   const flags = [...options.nodeFlags, ...(options.spans === true ? [`--import=${acrossWorkers.href}`] : [])];
   return {
@@ -58,29 +75,42 @@ export function bloom(options: BloomOptions): BloomKind {
     unavailable: () => undefined,
     async start() {
       const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
-      const port = await freePort(address);
-      const metricsPort = await freePort(address);
-      const server = new ServerProcess(process.execPath, [...flags, options.main ?? main], {
-        env: {
-          PATH: process.env.PATH,
-          JF_IP: address,
-          JF_PORT: String(port),
-          JF_METRICS_PORT: String(metricsPort),
-          JF_WEBRTC_TURN_IP: address,
-          JF_WEBRTC_TURN_LISTEN_IP: address,
-          JF_SERVER_API_TOKEN: token,
-          JF_RESOURCES_BASE_PATH: resources,
-          JF_MEDIA_WORKERS: String(options.workers),
-          ...(signalling === 'livekit' ? livekitNode : {}),
-        },
+      const startNode = async (node: string) => {
+        const port = await freePort(address);
+        const metricsPort = await freePort(address);
+        const server = new ServerProcess(process.execPath, [...flags, options.main ?? main], {
+          env: {
+            PATH: process.env.PATH,
+            JF_IP: address,
+            JF_PORT: String(port),
+            JF_METRICS_PORT: String(metricsPort),
+            JF_WEBRTC_TURN_IP: address,
+            JF_WEBRTC_TURN_LISTEN_IP: address,
+            JF_SERVER_API_TOKEN: token,
+            JF_RESOURCES_BASE_PATH: join(resources, node),
+            JF_MEDIA_WORKERS: String(options.workers),
+            ...(signalling === 'livekit' ? livekitNode : {}),
+            ...(cluster === undefined ? {} : member(node, cluster)),
+          },
+        });
+        await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
+        return { port, server };
+      };
+      const nodes = [await startNode('one')];
+      if (cluster !== undefined) nodes.push(await startNode('two'));
+      const [{ port, server }] = nodes as [Awaited<ReturnType<typeof startNode>>];
+      await server.until(async () => {
+        const headers = { authorization: `Bearer ${token}` };
+        const answer = await fetch(`http://${address}:${port}/cluster`, { headers });
+        return ((await answer.json()) as { data: { nodes: unknown[] } }).data.nodes.length === nodes.length;
       });
-      await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
       const clients = new BloomClients(port, signalling);
       let roomId = await clients.openRoom();
 
       return {
         name: this.name,
         pid: server.pid,
+        pids: nodes.map((node) => node.server.pid),
         port,
         resources,
         room: () => roomId,
@@ -92,7 +122,7 @@ export function bloom(options: BloomOptions): BloomKind {
         },
         close: async () => {
           clients.close();
-          await server.stop();
+          for (const node of nodes) await node.server.stop();
           rmSync(resources, { recursive: true, force: true });
         },
       };

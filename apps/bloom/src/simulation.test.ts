@@ -52,6 +52,11 @@ describe('a simulated cluster', () => {
     expect(second.hash).not.toBe(first.hash);
   });
 
+  test('breaks a rule when a history does not end, after the same number of tasks on every machine', async () => {
+    const { violations } = await runHistory({ ...planHistory(1), maxTurns: 1_000 });
+    expect(violations).toEqual(['the history has not ended after 1000 tasks']);
+  });
+
   test.each([...REGRESSIONS, ...SEEDS])('keeps its rules in history %i', async (seed) => {
     mustHold(await runHistory(planHistory(seed)));
   });

@@ -6,6 +6,7 @@ import { People } from './people.js';
 import type { PlantedFault } from './planted-faults.js';
 import { Requests } from './requests.js';
 import { VirtualCluster } from './virtual-cluster.js';
+import { EndlessHistory } from './virtual-world.js';
 
 /** Period in which faults begin. The last ones end within 30 s. */
 const TROUBLE_MS = 60_000;
@@ -28,6 +29,8 @@ export interface Plan {
   readonly faults: readonly string[];
   /** Rooms have standbys. */
   readonly hasStandbys?: boolean | undefined;
+  /** Most tasks; a history that needs more breaks a rule. Default: far more than any needs. */
+  readonly maxTurns?: number | undefined;
   readonly moves: readonly Move[];
 }
 
@@ -66,10 +69,15 @@ export async function runHistory(plan: Plan, fault?: PlantedFault): Promise<Hist
   };
   for (const { atMs, what, seed } of plan.moves)
     world.schedule(world.outside, START_MS + atMs, () => run[what](new Dice(seed)));
-  await world.run(START_MS + TROUBLE_MS + 30_000 + HEALING_MS);
-  await requests.end();
-  checkMemory(cluster);
-  await closeAll(cluster);
+  try {
+    await world.run(START_MS + TROUBLE_MS + 30_000 + HEALING_MS);
+    await requests.end();
+    checkMemory(cluster);
+    await closeAll(cluster);
+  } catch (error) {
+    if (!(error instanceof EndlessHistory)) throw error;
+    cluster.broken(error.message);
+  }
   cluster.end();
   const { hash, lines, violations } = cluster;
 

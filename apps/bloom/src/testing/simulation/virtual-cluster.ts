@@ -22,6 +22,8 @@ export interface ClusterOptions {
   readonly hasStandbys?: boolean | undefined;
   /** `JF_DIST_TICK_TIME` of every node. Default: 8 s. */
   readonly tickTimeMs?: number | undefined;
+  /** Most tasks of the history. Default: far more than any needs. */
+  readonly maxTurns?: number | undefined;
 }
 
 /** What differs between the nodes of a cluster. */
@@ -88,11 +90,11 @@ export class VirtualCluster {
   readonly #fault: PlantedFault | undefined;
   readonly #tickTimeMs: number | undefined;
 
-  constructor({ seed, nodes: size, fault, hasStandbys = false, tickTimeMs }: ClusterOptions) {
+  constructor({ seed, nodes: size, fault, hasStandbys = false, tickTimeMs, maxTurns }: ClusterOptions) {
     this.#tickTimeMs = tickTimeMs;
     this.#fault = fault;
     this.hasStandbys = hasStandbys;
-    this.world = new VirtualWorld(seed);
+    this.world = new VirtualWorld(seed, maxTurns);
     this.#releases = new Dice(seed ^ 0x01d);
     this.#oldShare = this.#releases.pick([0, 0, 0.5]);
     this.network = new VirtualNetwork(this.world);

@@ -10,6 +10,12 @@ const TURN_MS = 0.05;
 /** Tasks in one turn of the real event loop. */
 const TASKS_PER_TURN = 64;
 
+/** Most tasks of a history: a hundred times as many as usual. */
+const MAX_TURNS = 2_000_000;
+
+/** A history that has run so many tasks that it never ends. */
+export class EndlessHistory extends Error {}
+
 interface Settling {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -64,7 +70,13 @@ export class VirtualWorld extends Dice {
   /** Tasks run so far. */
   turns = 0;
   readonly #queue: Task[] = [];
+  readonly #maxTurns: number;
   #current: Machine | undefined;
+
+  constructor(seed: number, maxTurns = MAX_TURNS) {
+    super(seed);
+    this.#maxTurns = maxTurns;
+  }
 
   /** Runs `run` on the machine after `ms`, unless the machine has ended by then. */
   schedule(machine: Machine, ms: number, run: () => void): Task {
@@ -114,7 +126,7 @@ export class VirtualWorld extends Dice {
     return [...this.#queue, ...machine.held].filter(isIts).length;
   }
 
-  /** Runs everything that is due within the next `ms`. */
+  /** Runs everything that is due within the next `ms`. Throws an `EndlessHistory` if that takes too many tasks. */
   async run(ms: number): Promise<void> {
     const untilMs = this.nowMs + ms;
     const native = { setImmediate: globalThis.setImmediate, clearImmediate: globalThis.clearImmediate };
@@ -174,6 +186,8 @@ export class VirtualWorld extends Dice {
         task.atMs = machine.busyUntilMs;
         this.#add(task);
       } else {
+        if (this.turns === this.#maxTurns)
+          throw new EndlessHistory(`the history has not ended after ${this.turns} tasks`);
         this.turns += 1;
         this.#begin(machine);
         task.run();

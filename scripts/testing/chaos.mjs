@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundle, isFresh } from '../build/bundling.mjs';
-import { root } from '../setup.mjs';
+import { root, setUp } from '../setup.mjs';
 import { numberOf } from './arguments.mjs';
 
 const { values } = parseArgs({
@@ -19,6 +19,7 @@ const minutes = numberOf('minutes', values.minutes, [1, 10_000]);
 const nodes = numberOf('nodes', values.nodes, [3, 9]);
 const seed = numberOf('seed', values.seed, [0, 2 ** 32 - 1]);
 
+setUp();
 // Two folders below the root, like the sources: they find the repository from where they are.
 const outdir = join('e2e', 'dist');
 if (!isFresh(outdir))
@@ -29,7 +30,7 @@ if (!isFresh(outdir))
     external: ['@jest/globals'],
   });
 
-console.log(`chaos on ${nodes} nodes for ${minutes} min, seed ${seed}`);
+console.log(`chaos on ${nodes} nodes for ${minutes} min from the first fault, seed ${seed}`);
 const child = spawn(
   process.execPath,
   [join(root, outdir, 'main.js'), ...[minutes, nodes, seed].map(String), resolve(values.timeline)],

@@ -2,10 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import type { LabNode } from '../cluster/lab-cluster.js';
 import { describeWith } from '../harness/needs.js';
 import type { Session } from './listeners.js';
-import { checkStories, type KnownRoom } from './rooms.js';
+import { checkStories, type KnownRoom, roomsForCalls } from './rooms.js';
 import { runChaos } from './run.js';
-import { areMostCalm, Subject } from './subject.js';
+import { areMostCalm, calmOf, Subject } from './subject.js';
 import { Timeline } from './timeline.js';
+import { verdictOf } from './verdict.js';
 
 const event = (type: string, peerId?: string): string =>
   JSON.stringify({ type, roomId: 'r', ...(peerId === undefined ? {} : { peerId }) });
@@ -70,6 +71,49 @@ describe('the rules of chaos', () => {
   });
 });
 
+describe('the calls of chaos', () => {
+  const [calm, healing] = ['calm', 'healing'].map((name) => new Subject({} as LabNode, name)) as [Subject, Subject];
+  healing.trouble(1_000)(2_000);
+
+  test('begin in rooms of nodes that have been calm since the creation, and that nobody else has or deletes', () => {
+    const room: KnownRoom = { id: 'r', owner: calm, process: 0, sinceMs: 5_000, hasWebhook: false, isHeld: false };
+    const rooms = [{ ...room, owner: healing }, { ...room, isHeld: true }, { ...room, deletedMs: 5_500 }, room];
+    expect(roomsForCalls(rooms, 6_000)).toEqual([room]);
+  });
+
+  test('lead through calm nodes', () => {
+    expect(calmOf([healing, calm], 6_000)).toEqual([calm]);
+  });
+});
+
+describe('the last lines of chaos', () => {
+  const judged = {
+    pictureS: 250,
+    joins: 30,
+    rooms: 400,
+    requests: 2_000,
+    faults: new Map(Object.entries({ crash: 2, loss: 3 })),
+  };
+
+  test('say what happened and what was judged', () => {
+    expect(verdictOf(judged, [])).toEqual([
+      '5 faults: 2 crash, 3 loss',
+      'judged: 250 seconds of pictures, 30 joins, 400 rooms, 2000 requests',
+      'no rule was broken',
+    ]);
+  });
+
+  test('say what was not judged', () => {
+    expect(verdictOf({ ...judged, pictureS: 0, joins: 0 }, []).at(-1)).toBe(
+      'no rule was broken, but there were no seconds of pictures and no joins to judge',
+    );
+  });
+
+  test('name the first broken rule', () => {
+    expect(verdictOf(judged, ['this', 'that']).at(-1)).toBe('2 rules were broken, the first: this');
+  });
+});
+
 describe('the faults of chaos', () => {
   test('wait until most nodes have healed, because the rules judge nothing between fewer', () => {
     const subjects = ['a', 'b', 'c'].map((name) => new Subject({} as LabNode, name));
@@ -82,7 +126,7 @@ describe('the faults of chaos', () => {
 describeWith(['network namespaces', 'nightly'], 'five real nodes', () => {
   test('keep every rule under random faults', async () => {
     const quiet = (): void => undefined;
-    const { violations } = await runChaos({
+    const { violations, judged } = await runChaos({
       minutes: 5,
       nodes: 5,
       seed: Date.now() % 2 ** 31,
@@ -90,5 +134,6 @@ describeWith(['network namespaces', 'nightly'], 'five real nodes', () => {
       progress: quiet,
     });
     expect(violations).toEqual([]);
+    expect(judged.pictureS).toBeGreaterThan(0);
   }, 600_000);
 });

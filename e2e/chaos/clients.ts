@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from '../harness/api.js';
 import type { Random } from '../hostile/harness/random.js';
-import type { KnownRoom } from './rooms.js';
+import { type KnownRoom, roomsForCalls } from './rooms.js';
 import type { Subject } from './subject.js';
 import type { Timeline } from './timeline.js';
 
@@ -55,22 +55,30 @@ export class Clients {
     await Promise.all(this.#loops);
   }
 
-  /** Creates a room through any node; undefined after a refusal. `isHeld`: only its creator deletes it. */
-  async create(isHeld = false): Promise<KnownRoom | undefined> {
+  /** Gives a call one of the rooms, which only the call deletes from now on; undefined if there is none to judge. */
+  hold(): KnownRoom | undefined {
+    const free = roomsForCalls(this.rooms.values(), this.#timeline.nowMs);
+    const room: KnownRoom | undefined = this.#random.pick(free);
+    if (room !== undefined) room.isHeld = true;
+
+    return room;
+  }
+
+  async #create(): Promise<void> {
     const hasWebhook = this.#random.next() < 0.3;
     const body = hasWebhook ? { webhookUrl: this.#webhookUrl } : {};
     const { answer, sinceMs, label } = await this.#send('POST', '/room', body);
-    if (answer?.status !== 201) return undefined;
+    if (answer?.status !== 201) return;
     const { room, jellyfish_address: address } = answer.body.data;
     const owner = this.#subjects.find(({ node }) => node.address === address);
     if (owner === undefined) {
       this.#timeline.broken(`${label} was answered with ${address}, which is no node`);
-      return undefined;
+      return;
     }
-    const known: KnownRoom = { id: room.id, owner, process: owner.process, sinceMs, hasWebhook, isHeld };
+    const { process } = owner;
+    const known: KnownRoom = { id: room.id, owner, process, sinceMs, hasWebhook, isHeld: false };
     this.rooms.set(known.id, known);
     await this.#mustHave(known);
-    return known;
   }
 
   async delete(room: KnownRoom): Promise<void> {
@@ -87,7 +95,7 @@ export class Clients {
       const known = [...this.rooms.values()].filter(({ deletedMs, isHeld }) => deletedMs === undefined && !isHeld);
       const room = this.#random.pick(known);
       const dice = this.#random.next();
-      if (room === undefined || (dice < 0.35 && known.length < MAX_ROOMS)) await this.create();
+      if (room === undefined || (dice < 0.35 && known.length < MAX_ROOMS)) await this.#create();
       else if (dice < 0.5 || known.length >= MAX_ROOMS) await this.delete(room);
       else if (dice < 0.75) this.#checkFound(room, await this.#send('GET', `/room/${room.id}`));
       else if (dice < 0.85) this.#checkListed(await this.#send('GET', '/room?scope=cluster'));

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { labUnavailable } from '../hosts/lab.js';
 import { runChaos } from './run.js';
+import { verdictOf } from './verdict.js';
 
 const [minutes = 0, nodes = 0, seed = 0] = process.argv.slice(2, 5).map(Number);
 const file = process.argv[5] ?? '';
@@ -13,7 +14,7 @@ if (reason !== undefined) {
 }
 
 const clear = process.stdout.isTTY ? '\r\x1b[K' : '';
-const { violations, timeline, figures } = await runChaos({
+const { violations, timeline, judged, figures } = await runChaos({
   minutes,
   nodes,
   seed,
@@ -24,9 +25,5 @@ writeFileSync(file, `${timeline.join('\n')}\n`);
 console.log(clear);
 for (const [name, figure] of Object.entries(figures)) console.log(`${name}: ${figure}`);
 console.log(`the timeline of ${timeline.length} lines is in ${file}`);
-console.log(
-  violations.length === 0
-    ? 'no rule was broken'
-    : `${violations.length} rules were broken, the first: ${violations[0]}`,
-);
+for (const line of verdictOf(judged, violations)) console.log(line);
 process.exit(violations.length === 0 ? 0 : 1);

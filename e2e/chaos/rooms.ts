@@ -14,12 +14,19 @@ export interface KnownRoom {
   /** Time of the request that created it. */
   readonly sinceMs: number;
   readonly hasWebhook: boolean;
-  /** True if there is a call in it. */
-  readonly isHeld: boolean;
+  /** True once a call has it, which deletes it at its end. */
+  isHeld: boolean;
   /** Time of the first request to delete it. */
   deletedMs?: number;
   /** Time at which that request was granted. */
   endedMs?: number;
+}
+
+/** Returns the free rooms in which the rules judge a call: their owners have been calm since the creation. */
+export function roomsForCalls(rooms: Iterable<KnownRoom>, nowMs: number): KnownRoom[] {
+  return [...rooms].filter(
+    ({ owner, sinceMs, isHeld, deletedMs }) => !isHeld && deletedMs === undefined && owner.wasCalm(sinceMs, nowMs),
+  );
 }
 
 interface Witnesses {

@@ -14,8 +14,10 @@ import { Listeners } from './listeners.js';
 import { checkStories } from './rooms.js';
 import { areMostCalm, Subject } from './subject.js';
 import { Timeline } from './timeline.js';
+import type { Judged } from './verdict.js';
 
 export interface ChaosOptions {
+  /** Time from the first fault in which others begin. */
   readonly minutes: number;
   readonly nodes: number;
   /** Seed of the clients and faults; the operating system decides about the rest. */
@@ -28,6 +30,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly violations: readonly string[];
   readonly timeline: readonly string[];
+  readonly judged: Judged;
   readonly figures: Readonly<Record<string, string | number>>;
 }
 
@@ -52,7 +55,7 @@ function servicesOf(nodes: number): Service[] {
   }));
 }
 
-/** Runs chaos for some minutes, heals the cluster, and returns what went wrong. */
+/** Runs chaos for some minutes, heals the cluster, and returns what was judged and what went wrong. */
 export async function runChaos({ minutes, nodes, seed, print, progress }: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(seed);
   const timeline = new Timeline(print);
@@ -69,27 +72,27 @@ export async function runChaos({ minutes, nodes, seed, print, progress }: ChaosO
     await until('every node has a subscriber', () => listeners.sessions.length === nodes);
     const clients = new Clients(subjects, { random, timeline, webhookUrl: receiver.url });
     const calls = new Calls(CALLS, { subjects, clients, random, timeline });
-    const faults = await disturb(subjects, { random, timeline, endMs: minutes * 60_000, progress });
+    const faults = await disturb(subjects, { random, timeline, minutes, progress });
     progress('healing');
     await Promise.all([clients.end(), calls.end()]);
     await delay(HEALED_MS);
     await checkHealed(subjects, clients, timeline);
     await listeners.close();
-    const checked = checkStories(clients.rooms.values(), { sessions: listeners.sessions, webhooks }, timeline);
+    const rooms = checkStories(clients.rooms.values(), { sessions: listeners.sessions, webhooks }, timeline);
+    const pictureS = Math.round(calls.judgedMs / 1_000);
     const times = clients.timesMs.toSorted((a, b) => a - b);
     const at = (share: number): number => Math.round(times[Math.floor(times.length * share)] ?? 0);
 
     return {
       violations: timeline.violations,
       timeline: timeline.lines,
+      judged: { pictureS, joins: calls.joins, rooms, requests: times.length, faults },
       figures: {
-        faults: [...faults].map(([kind, count]) => `${count} ${kind}`).join(', '),
         answers: [...clients.statuses].map(([status, count]) => `${count} x ${status}`).join(', '),
         'ms of requests to healthy nodes, p50 / p99 / worst': `${at(0.5)} / ${at(0.99)} / ${at(0.999999)}`,
-        'rooms whose events were compared': checked,
         calls: calls.count,
-        'pictures between healthy nodes, s': Math.round(calls.judgedMs / 1_000),
-        'longest pause of one, ms': calls.judgedMs === 0 ? 'unknown' : Math.round(calls.worstPauseMs),
+        'longest pause of a picture between healthy nodes, ms':
+          calls.judgedMs === 0 ? 'unknown' : Math.round(calls.worstPauseMs),
         'memory of each node at the start, MiB': memory.join(', '),
         'memory of each node at the end, MiB': subjects.map(memoryOf).join(', '),
         'open files of each node at the end': subjects.map(filesOf).join(', '),
@@ -102,23 +105,26 @@ export async function runChaos({ minutes, nodes, seed, print, progress }: ChaosO
 }
 
 /**
- * Lets a fault begin every 1 to 12 s while most nodes are calm, and waits for the last. Returns how many there were of
- * each kind.
+ * Lets a fault begin every 1 to 12 s while most nodes are calm, for `minutes` from the first, and waits for the last.
+ * Returns how many there were of each kind.
  */
 async function disturb(
   subjects: readonly Subject[],
   {
     random,
     timeline,
-    endMs,
+    minutes,
     progress,
-  }: Pick<ChaosOptions, 'progress'> & { random: Random; timeline: Timeline; endMs: number },
+  }: Pick<ChaosOptions, 'minutes' | 'progress'> & { random: Random; timeline: Timeline },
 ): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const running = new Set<Promise<void>>();
-  while (timeline.nowMs < endMs) {
-    progress(`${Math.floor(timeline.nowMs / 1_000)} of ${endMs / 1_000} s, ${timeline.violations.length} rules broken`);
-    await delay(1_000 + random.next() * 11_000);
+  const pause = (): Promise<void> => delay(1_000 + random.next() * 11_000);
+  await pause();
+  const startMs = timeline.nowMs;
+  const passedMs = (): number => timeline.nowMs - startMs;
+  for (; passedMs() < minutes * 60_000; await pause()) {
+    progress(`${Math.floor(passedMs() / 1_000)} of ${minutes * 60} s, ${timeline.violations.length} rules broken`);
     const fault = areMostCalm(subjects, timeline.nowMs) ? nextFault(subjects, random) : undefined;
     if (fault === undefined) continue;
     const { kind, troubled } = fault;

@@ -31,7 +31,12 @@ export class Subject {
   }
 }
 
-/** Returns true while most nodes are healthy and healed: the rules judge nothing between fewer. */
+/** Returns the nodes that are healthy and healed now: the rules judge nothing between others. */
+export function calmOf(subjects: readonly Subject[], nowMs: number): Subject[] {
+  return subjects.filter((subject) => subject.wasCalm(nowMs, nowMs));
+}
+
+/** Returns true while most nodes are calm. */
 export function areMostCalm(subjects: readonly Subject[], nowMs: number): boolean {
-  return subjects.filter((subject) => subject.wasCalm(nowMs, nowMs)).length * 2 > subjects.length;
+  return calmOf(subjects, nowMs).length * 2 > subjects.length;
 }

@@ -43,7 +43,7 @@ const KEYS = `
   node rooms created removed roomId claimant owner creation reservation config seen request file kind id ids fileName
   start length report notification type v tool timeoutMs stream sink peerId changes permissions metadata trackId muted
   to topic data options requestId socket client replaces sessionId componentId origins phoneNumber connection event
-  reason text input path peer ref $req forwardedTracks createdAt epoch move snapshot track publish subscribe dataEvents maxPeers
+  reason text input path peer ref $req $omitted forwardedTracks createdAt epoch move snapshot track publish subscribe dataEvents maxPeers
   settled members took epoch
 `
   .trim()

@@ -42,13 +42,17 @@ export interface Envelope extends Origin {
 /** Marks an arrival time that was not read because an idle actor takes the message immediately. */
 export const AT_ONCE = -1;
 
-/** Who sent a message, and for which request. */
-export interface Origin {
-  /** Path of the sending actor, or name of the sending face. */
-  readonly from: string;
+/** The request that a message belongs to. */
+export interface RequestOf {
   readonly requestId: string | undefined;
   /** The message, and what it causes, is not recorded as a step of the request; see `FanOut`. */
-  readonly isOmitted?: boolean;
+  readonly isOmitted?: boolean | undefined;
+}
+
+/** Who sent a message, and for which request. */
+export interface Origin extends RequestOf {
+  /** Path of the sending actor, or name of the sending face. */
+  readonly from: string;
 }
 
 export const OUTSIDE = { from: 'outside', requestId: undefined, isOmitted: false } satisfies Origin;

@@ -2,7 +2,7 @@ import type { Log } from '@bloom/log';
 import { systemClock, type Clock } from '@bloom/time';
 import type { Behaviour, Down, SpawnOptions } from './behaviour.js';
 import { Cell } from './cell/cell.js';
-import { OUTSIDE, type Message, type Origin } from './envelope.js';
+import { OUTSIDE, type Message, type Origin, type RequestOf } from './envelope.js';
 import type { AskOptions, CellHost, NewActor } from './cell/host.js';
 import { detailsOf, infoOf, inspectedOf, messagesOf } from './cell/info.js';
 import { NactRoot } from './cell/nact-actor.js';
@@ -117,14 +117,13 @@ export function openActorSystem(options: ActorSystemOptions): ActorSystem {
   return new LocalActorSystem(options);
 }
 
-export interface RemoteCallOptions {
+export interface RemoteCallOptions extends RequestOf {
   readonly timeoutMs: number;
-  readonly requestId: string | undefined;
 }
 
 /** Delivers messages to actors on other nodes. */
 export interface Router {
-  cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean;
+  cast(target: RemoteRef, message: Message, request: RequestOf): boolean;
   call(target: RemoteRef, message: Message, options: RemoteCallOptions): Promise<unknown>;
   /** Reports at most once. Returns the function that ends the watch. */
   monitor(target: RemoteRef, report: (down: Down) => void): () => void;
@@ -234,10 +233,7 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   }
 
   send(target: AnyRef | string, message: Message, origin: Origin): boolean {
-    if (target instanceof RemoteRef) {
-      // Without the id the other node does not record it either.
-      return this.router.cast(target, message, origin.isOmitted === true ? undefined : origin.requestId);
-    }
+    if (target instanceof RemoteRef) return this.router.cast(target, message, origin);
     const cell = this.find(target);
     if (cell === undefined) {
       this.deadLetters++;
@@ -250,8 +246,8 @@ export class LocalActorSystem implements ActorSystem, CellHost {
   ask(target: AnyRef | string, message: Message, options: AskOptions): Promise<never> {
     const { timeoutMs = DEFAULT_CALL_TIMEOUT_MS } = options;
     if (target instanceof RemoteRef) {
-      const requestId = options.isOmitted === true ? undefined : options.requestId;
-      return this.router.call(target, message, { timeoutMs, requestId }) as Promise<never>;
+      const { requestId, isOmitted } = options;
+      return this.router.call(target, message, { timeoutMs, requestId, isOmitted }) as Promise<never>;
     }
     const cell = this.find(target);
     if (cell === undefined) {

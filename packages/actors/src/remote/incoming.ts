@@ -21,7 +21,7 @@ import type { RemoteCounters } from './counters.js';
 import { REX, type Functions } from './functions.js';
 import type { PidTable } from './pid-table.js';
 import type { PlainData } from './plain-data.js';
-import { takeRequestId } from './request-field.js';
+import { takeRequest } from './request-field.js';
 import { faultText, isOrderly, reasonText } from './reasons.js';
 import type { Waiting } from './waiting.js';
 
@@ -137,9 +137,9 @@ export class Incoming implements ProcessTable {
       message instanceof Tuple && message.elements.length === 2 && isAtom(message.elements[0], '$gen_cast');
     const term = isCast ? message.elements[1] : message;
     if (isMessage(cell, term)) {
-      const requestId = takeRequestId(term);
+      const request = takeRequest(term);
       const read = border.message(cell, data.toValue(term) as Message, node);
-      if (!(read instanceof Error)) cell.receive(read, { from: node, requestId });
+      if (!(read instanceof Error)) cell.receive(read, { from: node, ...request });
     } else if (cell.behaviour.onTerm === undefined) {
       counters.deadLetters++;
       border.refuse(cell, node, 'it does not accept terms');
@@ -153,14 +153,14 @@ export class Incoming implements ProcessTable {
     const { border, counters, data } = this.#options;
     const { request } = call;
     if (isMessage(cell, request)) {
-      const requestId = takeRequestId(request);
+      const origin = { from: node, ...takeRequest(request) };
       const read = border.message(cell, data.toValue(request) as Message, node);
       if (read instanceof Error) {
         this.#send(cell, call, errorTerm(read));
         return;
       }
       const reply = this.#reply(cell, { call, type: read.type }, (value) => tuple(OK, data.toTerm(value)));
-      cell.receive(read, { from: node, requestId }, reply);
+      cell.receive(read, origin, reply);
     } else if (cell.behaviour.onTerm === undefined) {
       counters.deadLetters++;
       border.refuse(cell, node, 'it does not accept terms');

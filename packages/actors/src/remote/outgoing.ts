@@ -2,7 +2,7 @@ import { DistributionError, type DistributionNode, type SendKind } from '@bloom/
 import { Atom, atom, EtfError, ImproperList, isAtom, type Pid, type Ref, type Term, Tuple, tuple } from '@bloom/etf';
 import type { Log } from '@bloom/log';
 import type { Down } from '../behaviour.js';
-import { OUTSIDE, type Message } from '../envelope.js';
+import { OUTSIDE, type Message, type RequestOf } from '../envelope.js';
 import {
   ActorError,
   callCrashed,
@@ -21,7 +21,7 @@ import type { Border } from './border.js';
 import type { RemoteCounters } from './counters.js';
 import type { PlainData } from './plain-data.js';
 import { downOf, reasonText } from './reasons.js';
-import { withRequestId } from './request-field.js';
+import { withRequest } from './request-field.js';
 import type { Waiter, Waiting } from './waiting.js';
 
 const GEN_CALL = atom('$gen_call');
@@ -60,15 +60,15 @@ export class Outgoing implements Router {
     this.#options = options;
   }
 
-  cast(target: RemoteRef, message: Message, requestId: string | undefined): boolean {
+  cast(target: RemoteRef, message: Message, request: RequestOf): boolean {
     const { system, counters, log } = this.#options;
     if (this.#isHere(target)) {
-      return typeof target.to === 'string' && system.send(target.to, message, { from: OUTSIDE.from, requestId });
+      return typeof target.to === 'string' && system.send(target.to, message, { ...request, from: OUTSIDE.from });
     }
 
     counters.castsOut++;
     try {
-      return this.#send(target, tuple(GEN_CAST, this.#term(target, message, requestId)), 'one-way');
+      return this.#send(target, tuple(GEN_CAST, this.#term(target, message, request)), 'one-way');
     } catch (error) {
       counters.notSendable++;
       log.error('actor.not_sendable', { target: target.path, messageType: message.type, error });
@@ -76,16 +76,17 @@ export class Outgoing implements Router {
     }
   }
 
-  async call(target: RemoteRef, message: Message, { timeoutMs, requestId }: RemoteCallOptions): Promise<unknown> {
+  async call(target: RemoteRef, message: Message, options: RemoteCallOptions): Promise<unknown> {
     const { system, counters } = this.#options;
+    const { timeoutMs } = options;
     if (this.#isHere(target)) {
       if (typeof target.to !== 'string') throw noProcess(target);
-      return await system.ask(target.to, message, { from: OUTSIDE.from, requestId, timeoutMs });
+      return await system.ask(target.to, message, { ...options, from: OUTSIDE.from });
     }
     if (target.shapes === undefined) throw noShapes(target);
     let request: Term;
     try {
-      request = this.#term(target, message, requestId);
+      request = this.#term(target, message, options);
     } catch (error) {
       counters.notSendable++;
       throw error;
@@ -96,12 +97,12 @@ export class Outgoing implements Router {
     return this.#result(target, message.type, await this.#request(asked, request));
   }
 
-  /** Adds the request id if the target is a Bloom node of any version. Other nodes would not expect it. */
-  #term(target: RemoteRef, message: Message, requestId: string | undefined): Term {
+  /** Adds the request if the target is a Bloom node of any version. Other nodes would not expect it. */
+  #term(target: RemoteRef, message: Message, request: RequestOf): Term {
     const { node, data } = this.#options;
-    const kind = requestId === undefined ? 'foreign' : node.kindOf(target.node);
+    const kind = request.requestId === undefined ? 'foreign' : node.kindOf(target.node);
 
-    return data.toTerm(kind === 'member' || kind === 'tool' ? withRequestId(message, requestId as string) : message);
+    return data.toTerm(kind === 'member' || kind === 'tool' ? withRequest(message, request) : message);
   }
 
   monitor(target: RemoteRef, report: (down: Down) => void): () => void {

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Erlang, hasErlang } from '@bloom/distribution/testing';
+import { createLogger } from '@bloom/log';
 import { until } from '@bloom/time/testing';
 import type { ActorRef, Behaviour } from '../index.js';
 import { puppet, PUPPET, type PuppetProtocol } from '../testing/puppet.js';
 import { startMapper, startNode, type TestMapper, type TestNode } from '../testing/nodes.js';
-import { takeRequestId, withRequestId } from './request-field.js';
+import { takeRequest, withRequest } from './request-field.js';
 
 describe('request id across nodes', () => {
   let mapper: TestMapper;
@@ -13,10 +14,11 @@ describe('request id across nodes', () => {
   let here: ActorRef<PuppetProtocol>;
   let there: ActorRef<PuppetProtocol>;
   let target: ActorRef<PuppetProtocol>;
+  const log = createLogger({ sink: () => undefined });
 
   beforeAll(async () => {
     mapper = await startMapper();
-    [a, b] = [await startNode('a', mapper), await startNode('b', mapper)];
+    [a, b] = [await startNode('a', mapper, { log }), await startNode('b', mapper)];
     here = a.system.spawn(puppet(), { name: 'here' });
     target = b.system.spawn(puppet(), { name: 'there' });
     b.system.register('there', target);
@@ -40,21 +42,26 @@ describe('request id across nodes', () => {
     expect(a.system.hops('r1')).toEqual([expect.objectContaining({ where: '/here', what: 'note', from: b.name })]);
   });
 
-  test('travels with the first few of many like messages only, so that the other node records no more', async () => {
+  test('travels with all of many like messages, of which the other node records the first few', async () => {
     type Crier = { cry: (message: object) => void };
     const crier: Behaviour<Crier, null> = {
       kind: 'crier',
       init: () => null,
       handlers: {
         cry: (_state, _message, context) => {
-          for (let i = 1; i <= 20; i++) context.cast(there, { type: 'note', what: `news ${i}` });
+          for (let i = 1; i <= 20; i++) context.cast(there, { type: 'pass', to: here, what: `news ${i}` });
         },
       },
     };
     a.system.forRequest('r5').cast(a.system.spawn(crier), { type: 'cry' });
-    await until(async () => (await b.system.call(target, { type: 'seen' })).includes('news 20 in undefined'));
+    const news = async () => (await a.system.call(here, { type: 'seen' })).filter((each) => each.startsWith('news'));
+    await until(async () => (await news()).length === 20);
+    expect(await news()).toEqual(Array.from({ length: 20 }, (_, i) => `news ${i + 1} in r5`));
+    const logged = log.recent.last().filter(({ event, fields }) => event === 'noted' && fields['request_id'] === 'r5');
+    expect(logged).toHaveLength(20);
     expect(b.system.hops('r5')).toHaveLength(8);
-    expect(a.system.hops('r5')).toMatchObject([{ what: 'cry', omitted: 12 }]);
+    const steps = a.system.hops('r5').map(({ what, omitted }) => [what, omitted]);
+    expect(steps).toEqual([['cry', 12], ...Array.from({ length: 8 }, () => ['note', 0])]);
   });
 
   test('is missing without a request, and is never part of the message', async () => {
@@ -89,18 +96,26 @@ describe('request id across nodes', () => {
   });
 });
 
-describe('request field of a message', () => {
-  test('is removed, whatever it contains', () => {
-    const message = { type: 'note', what: 'x' };
-    for (const id of ['r1', '', 'x'.repeat(200)]) {
-      const term = { ...withRequestId(message, id) };
-      expect(takeRequestId(term as never)).toBe(id);
-      expect(term).toEqual(message);
+describe('request fields of a message', () => {
+  const message = { type: 'note', what: 'x' };
+
+  test('are removed, whatever they contain', () => {
+    for (const id of ['r1', '', 'x'.repeat(200), 7, null, 'x'.repeat(201), ['r1']]) {
+      const requestId = typeof id === 'string' && id.length <= 200 ? id : undefined;
+      for (const omitted of [undefined, true, false, null, 'true', 1]) {
+        const term = { ...message, $req: id, $omitted: omitted };
+        expect(takeRequest(term as never)).toEqual({ requestId, isOmitted: omitted === true });
+        expect(term).toEqual(message);
+      }
     }
-    for (const id of [7, null, 'x'.repeat(201), ['r1']]) {
-      const term = { ...withRequestId(message, id as string) };
-      expect(takeRequestId(term as never)).toBeUndefined();
-      expect(term).toEqual(message);
-    }
+  });
+
+  test('are the id alone, as earlier releases know it, unless the message is not recorded', () => {
+    expect(withRequest(message, { requestId: 'r1', isOmitted: false })).toEqual({ ...message, $req: 'r1' });
+    expect(withRequest(message, { requestId: 'r1', isOmitted: true })).toEqual({
+      ...message,
+      $req: 'r1',
+      $omitted: true,
+    });
   });
 });

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, webcrypto } from 'node:crypto';
 import type { Clock } from '@bloom/time';
 import { decodeJwt, errors, jwtVerify, SignJWT } from 'jose';
 import { LivekitError } from './errors.js';
@@ -18,11 +18,11 @@ export interface ApiKey {
 
 /** Verifies and signs access tokens: JWT with HS256, as LiveKit's. */
 export class Tokens {
-  readonly #secrets: ReadonlyMap<string, Uint8Array>;
+  readonly #secrets: ReadonlyMap<string, () => Promise<webcrypto.CryptoKey>>;
   readonly #clock: Pick<Clock, 'wall'>;
 
   constructor(keys: readonly ApiKey[], clock: Pick<Clock, 'wall'>) {
-    this.#secrets = new Map(keys.map(({ key, secret }) => [key, new TextEncoder().encode(secret)]));
+    this.#secrets = new Map(keys.map(({ key, secret }) => [key, imported(secret)]));
     this.#clock = clock;
   }
 
@@ -36,7 +36,7 @@ export class Tokens {
       throw new LivekitError('INVALID', `the token exceeds ${MAX_TOKEN_LENGTH} bytes`);
     const secret = this.#secrets.get(issuerOf(token));
     if (secret === undefined) throw refusal('unknown API key');
-    const verified = await jwtVerify(token, secret, {
+    const verified = await jwtVerify(token, await secret(), {
       algorithms: ['HS256'],
       requiredClaims: ['exp'],
       clockTolerance: LEEWAY_S,
@@ -63,7 +63,7 @@ export class Tokens {
 
     const token = await new SignJWT({ ...Object.fromEntries(given), iss: key, nbf: now, exp: now + ttlS })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
-      .sign(secret);
+      .sign(await secret());
     const { metadata, attributes, ...rest } = claims;
     if (token.length <= MAX_TOKEN_LENGTH || (metadata ?? attributes) === undefined) return token;
 
@@ -87,6 +87,14 @@ export async function webhookHeaders(
     .sign(new TextEncoder().encode(secret));
 
   return { authorization, 'content-type': 'application/webhook+json' };
+}
+
+/** Returns a function that returns the key of a secret. jose would import bytes for each token, on another thread. */
+function imported(secret: string): () => Promise<webcrypto.CryptoKey> {
+  let key: Promise<webcrypto.CryptoKey> | undefined;
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+
+  return () => (key ??= webcrypto.subtle.importKey('raw', Buffer.from(secret), algorithm, false, ['sign', 'verify']));
 }
 
 function issuerOf(token: string): string {

@@ -1,5 +1,5 @@
 /** The client side of LiveKit's signalling, version 1, with the offer of livekit-client: no browser, but werift. */
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import {
   AddTrackRequest,
@@ -17,6 +17,7 @@ import {
   WrappedJoinRequest_Compression,
 } from '@livekit/protocol';
 import { connected, gathered, type Publisher } from '@bloom/participant';
+import { SignJWT } from 'jose';
 import type { RTCPeerConnection } from 'werift';
 import WebSocket from 'ws';
 import { address } from '../private-network.js';
@@ -74,7 +75,7 @@ export async function joinByLivekit(pc: RTCPeerConnection, { port, room, publish
     joinRequest: gzipSync(request.toBinary()),
   });
   const parameters = new URLSearchParams({
-    access_token: tokenFor(room),
+    access_token: await tokenFor(room),
     join_request: Buffer.from(wrapped.toBinary()).toString('base64url'),
   });
   const socket = new WebSocket(`ws://${address}:${port}/rtc/v1?${parameters.toString()}`);
@@ -132,11 +133,11 @@ function trackRequest({ kind }: Publisher, sdp: string): AddTrackRequest {
 }
 
 /** Returns a token of the room for a new identity. */
-function tokenFor(room: string): string {
-  const text = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
-  const now = Math.floor(Date.now() / 1_000);
-  const claims = { iss: KEY, sub: randomUUID(), nbf: now, exp: now + 3_600, video: { roomJoin: true, room } };
-  const signed = `${text({ alg: 'HS256', typ: 'JWT' })}.${text(claims)}`;
-
-  return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
+function tokenFor(room: string): Promise<string> {
+  return new SignJWT({ video: { roomJoin: true, room } })
+    .setProtectedHeader({ alg: 'HS256' })
+    .setIssuer(KEY)
+    .setSubject(randomUUID())
+    .setExpirationTime('1h')
+    .sign(new TextEncoder().encode(SECRET));
 }

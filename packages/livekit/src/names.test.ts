@@ -34,6 +34,11 @@ test('derives a sid with its prefix and 16 letters, the same on every node', () 
   expect(sidOf('PA', 'peer')).toBe(sidOf('PA', 'peer'));
 });
 
+test('gives a track another sid than the participant with the same id', () => {
+  expect(sidOf('PA', 'same')).toMatch(/^PA_/);
+  expect(sidOf('TR', 'same')).toMatch(/^TR_/);
+});
+
 test('gives a later room of the same name another sid', () => {
   expect(roomSid('kitchen', 1)).not.toBe(roomSid('kitchen', 2));
 });

@@ -7,7 +7,7 @@ const DERIVED = 'lk--';
 const MAX_SLUG = 24;
 const HASH_LENGTH = 26;
 const SID_LENGTH = 16;
-/** Number of sids that are kept. */
+/** Number of sids of each kind that are kept. */
 const MAX_KNOWN = 4_096;
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const BASE62 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
@@ -20,20 +20,20 @@ export function roomIdOf(name: string): string {
   return `${DERIVED}${slug}-${encode(digest(name), BASE32, HASH_LENGTH)}`;
 }
 
-/** Every session in a room derives the sids of all the others. */
-const known = new Map<string, string>();
+/** Every session in a room derives the sids of all the others. By prefix, then by id. */
+const known = { PA: new Map<string, string>(), TR: new Map<string, string>(), RM: new Map<string, string>() };
 
 /**
  * Returns LiveKit's id of a participant, a track or a room: a hash of Bloom's own id, so that every node derives the
  * same.
  */
 export function sidOf(prefix: 'PA' | 'TR' | 'RM', id: string): string {
-  const key = `${prefix}_${id}`;
-  let sid = known.get(key);
+  const sids = known[prefix];
+  let sid = sids.get(id);
   if (sid === undefined) {
     sid = `${prefix}_${encode(digest(id), BASE62, SID_LENGTH)}`;
-    if (known.size >= MAX_KNOWN) known.clear();
-    known.set(key, sid);
+    if (sids.size >= MAX_KNOWN) sids.clear();
+    sids.set(id, sid);
   }
 
   return sid;

@@ -3,7 +3,7 @@ import type { Endpoint, EndpointTrack } from '@bloom/rooms';
 import { sidOf } from '../names.js';
 import { believed, foreignRecord, recordOf, type ParticipantRecord } from '../record.js';
 import { encodeParticipant } from './encoded.js';
-import { trackInfo } from './track-info.js';
+import { trackEncryption, trackStream } from './track-info.js';
 
 /** Sids that one request may name. */
 const MAX_SIDS = 1_000;
@@ -34,14 +34,14 @@ export class RemoteTrack {
 
   /** True if its client encrypts each packet: repeated ones could not be decrypted (RFC 2198). */
   get isEncrypted(): boolean {
-    return trackInfo(this.info, 0).encryption !== Encryption_Type.NONE;
+    return trackEncryption(this.info) !== Encryption_Type.NONE;
   }
 
   /** The stream with which the track is played in sync, as the client sees it in SDP. */
   get stream(): string {
     const ofKind = [...this.owner.tracks.values()].filter(({ info }) => info.kind === this.info.kind);
 
-    return `${this.owner.sid}|${trackInfo(this.info, Math.max(0, ofKind.indexOf(this))).stream}`;
+    return `${this.owner.sid}|${trackStream(this.info, Math.max(0, ofKind.indexOf(this)))}`;
   }
 }
 
@@ -234,16 +234,21 @@ export class Participants {
   /** Returns the changes since the last call: departures first, except of an identity that has returned. */
   takeChanges(): Uint8Array[] {
     if (this.#gone.length === 0 && this.#changed.size === 0) return [];
-    const present = new Set([...this.#byId.values()].map(({ record }) => record.identity));
-    const departed = this.#gone.filter(({ record }) => !present.has(record.identity));
     const changes = [
-      ...departed.map((participant) => participant.encode(ParticipantInfo_State.DISCONNECTED)),
+      ...this.#departed().map((participant) => participant.encode(ParticipantInfo_State.DISCONNECTED)),
       ...[...this.#changed].map((participant) => participant.encode()),
     ];
     this.#gone = [];
     this.#changed.clear();
 
     return changes;
+  }
+
+  #departed(): Participant[] {
+    if (this.#gone.length === 0) return [];
+    const present = new Set([...this.#byId.values()].map(({ record }) => record.identity));
+
+    return this.#gone.filter(({ record }) => !present.has(record.identity));
   }
 
   /** Gives a peer of another face a unique identity: its id. */

@@ -58,7 +58,8 @@ export function sourceName(source: TrackSource): SourceName | 'unknown' {
 }
 
 /** Returns the name of the stream that a track is played in sync with; only letters that SDP can carry. */
-function streamOf(source: TrackSource, name: string): string {
+export function trackStream(track: EndpointTrack, position: number): string {
+  const [source, name] = [trackSource(track, position), trackName(track)];
   if (source === TrackSource.CAMERA || source === TrackSource.MICROPHONE) return 'camera';
   if (source === TrackSource.SCREEN_SHARE || source === TrackSource.SCREEN_SHARE_AUDIO) return 'screen';
 
@@ -108,8 +109,6 @@ export function trackMetadata({ source, name, muted, width, height, encryption }
 export function trackInfo(track: EndpointTrack, position: number): TrackInfo {
   const { trackId, kind, codec, encodings } = track;
   const metadata = asRecord(track.metadata);
-  const source = trackSource(track, position);
-  const name = typeof metadata['name'] === 'string' ? metadata['name'] : '';
   const { width, height } = sizeOf(metadata);
   const { mimeType } = payloadFormat(codec);
   const layers = kind === 'video' ? layersOf(encodings, { width, height }) : [];
@@ -117,8 +116,8 @@ export function trackInfo(track: EndpointTrack, position: number): TrackInfo {
   return new TrackInfo({
     sid: sidOf('TR', trackId),
     type: kind === 'video' ? TrackType.VIDEO : TrackType.AUDIO,
-    source,
-    name,
+    source: trackSource(track, position),
+    name: trackName(track),
     muted: isMuted(track),
     width,
     height,
@@ -126,8 +125,8 @@ export function trackInfo(track: EndpointTrack, position: number): TrackInfo {
     layers,
     mimeType,
     codecs: [new SimulcastCodecInfo({ mimeType, layers })],
-    stream: streamOf(source, name),
-    encryption: encryptionOf(metadata['encryption']),
+    stream: trackStream(track, position),
+    encryption: trackEncryption(track),
     disableRed: true,
   });
 }
@@ -143,6 +142,12 @@ function trackSource({ kind, metadata }: EndpointTrack, position: number): Track
   return ASSUMED[kind][position] ?? TrackSource.UNKNOWN;
 }
 
+function trackName({ metadata }: EndpointTrack): string {
+  const { name } = asRecord(metadata);
+
+  return typeof name === 'string' ? name : '';
+}
+
 function isMuted({ metadata, muted }: EndpointTrack): boolean {
   const fields = asRecord(metadata);
 
@@ -156,10 +161,11 @@ function sizeOf({ width, height }: Record<string, unknown>): { width: number; he
   return isSize(width) && isSize(height) ? { width, height } : { width: 0, height: 0 };
 }
 
-function encryptionOf(value: unknown): Encryption_Type {
-  if (value === 'gcm') return Encryption_Type.GCM;
+export function trackEncryption({ metadata }: EndpointTrack): Encryption_Type {
+  const { encryption } = asRecord(metadata);
+  if (encryption === 'gcm') return Encryption_Type.GCM;
 
-  return value === 'custom' ? Encryption_Type.CUSTOM : Encryption_Type.NONE;
+  return encryption === 'custom' ? Encryption_Type.CUSTOM : Encryption_Type.NONE;
 }
 
 /** A track without simulcast has the one layer HIGH. */

@@ -42,8 +42,7 @@ const jest = new Jest(workspace, {
     BLOOM_SEED: String(seed),
     ...(own.path === undefined ? {} : { BLOOM_PATH: own.path }),
     ...(own.nightly ? { BLOOM_NIGHTLY: '1' } : {}),
-    // Developers wait for `npm test`, so it limits the runs; the gate uses each test's own number.
-    ...(own.full || own.patterns.length > 0 ? {} : { BLOOM_FUZZ_SHARE: '0.1' }),
+    ...fuzzShare(),
   },
 });
 const filtered = own.jest.some((option) => /^(-t|--testNamePattern)/.test(option));
@@ -75,6 +74,12 @@ function readArguments() {
     console.error(`${error.message}\n\n${usage}`);
     process.exit(64);
   }
+}
+
+/** People wait for `npm test` and the gate, and each commit draws other inputs: only the night takes all runs. */
+function fuzzShare() {
+  if (own.nightly || own.patterns.length > 0) return {};
+  return { BLOOM_FUZZ_SHARE: own.full ? '0.3' : '0.1' };
 }
 
 function commit() {

@@ -24,7 +24,7 @@ const FEW = 100;
 
 /**
  * Returns the number of runs of a fuzz test: `BLOOM_FUZZ_RUNS` if set, otherwise `usual` times `BLOOM_FUZZ_SHARE`. `npm
- * test` runs a tenth, `npm run test:full` all. Long runs also need `--testTimeout`.
+ * test` runs a tenth, `npm run test:full` three tenths, `npm run test:nightly` all. Long runs need `--testTimeout` too.
  */
 export function fuzzRuns(usual: number): number {
   const wanted = Number(process.env['BLOOM_FUZZ_RUNS']);

@@ -84,13 +84,14 @@ describe('the top layer of VP9', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(frame, frame), { maxLength: 8 }), (pictures) => {
         const layers = new TopLayer();
-        for (const [below, top] of pictures) {
+        const harmed = pictures.filter(([below, top]) => {
           const [first, last] = splitSuperframe(layers.show(superframe([below, top])));
-          expect(last?.equals(top)).toBe(true);
-          expect(first!.length - below.length).toBeGreaterThanOrEqual(0);
-          expect(first!.length - below.length).toBeLessThanOrEqual(1);
-          expect(first!.subarray(-1).equals(below.subarray(-1)) || below.length < 40).toBe(true);
-        }
+          const added = first!.length - below.length;
+          const endsAlike = first!.subarray(-1).equals(below.subarray(-1)) || below.length < 40;
+
+          return !(last?.equals(top) === true && (added === 0 || added === 1) && endsAlike);
+        });
+        expect(harmed).toEqual([]);
       }),
       { numRuns: fuzzRuns(5_000) },
     );

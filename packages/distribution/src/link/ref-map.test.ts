@@ -14,17 +14,21 @@ describe('RefMap', () => {
       fc.property(fc.array(fc.tuple(fc.constantFrom('set', 'take'), ref), { maxLength: 60 }), (steps) => {
         const map = new RefMap<{ ref: Ref; n: number }>();
         const model = new Map<string, number>();
+        const [seen, right]: [unknown[], unknown[]] = [[], []];
         for (const [n, [step, key]] of steps.entries()) {
           const text = `${key.creation} ${key.words.join('.')}`;
           if (step === 'set') {
             map.set({ ref: key, n });
             model.set(text, n);
           } else {
-            expect(map.take(key)?.n).toBe(model.get(text));
+            seen.push(map.take(key)?.n);
+            right.push(model.get(text));
             model.delete(text);
           }
-          expect(map.size).toBe(model.size);
+          seen.push(map.size);
+          right.push(model.size);
         }
+        expect(seen).toEqual(right);
         expect([...map].map(({ n }) => n).toSorted()).toEqual([...model.values()].toSorted());
         map.clear();
         expect(map.size).toBe(0);

@@ -148,11 +148,9 @@ describe('the playout of a source', () => {
           const own = of(released, id);
           const sent = arrivals.toSorted((a, b) => a.atMs - b.atMs).filter((one) => one.stream === id);
           expect(own.map(({ ptsMs }) => ptsMs)).toEqual(sent.map(({ ptsMs }) => ptsMs));
-          for (const [i, { timeMs, atMs }] of own.entries()) {
-            expect(timeMs).toBeGreaterThan(own[i - 1]?.timeMs ?? Number.NEGATIVE_INFINITY);
-            // At most a second ahead of its time, plus the skew and delay of the playout.
-            expect(atMs - sent[i]!.atMs).toBeLessThan(2_000);
-          }
+          expect(own.filter(({ timeMs }, i) => !(timeMs > (own[i - 1]?.timeMs ?? -Infinity)))).toEqual([]);
+          // At most a second ahead of its time, plus the skew and delay of the playout.
+          expect(own.filter(({ atMs }, i) => !(atMs - sent[i]!.atMs < 2_000))).toEqual([]);
         }
       }),
       { numRuns: fuzzRuns(2_000) },

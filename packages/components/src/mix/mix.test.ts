@@ -60,7 +60,7 @@ const SOURCES: Record<
 > = {
   opus: { args: ['-c:a', 'libopus', '-f', 'ogg'], container: () => new OpusContainer(1), frames: opusIn },
   h264: {
-    args: ['-c:v', 'libx264', '-profile:v', 'baseline', '-g', '30', '-f', 'h264'],
+    args: ['-c:v', 'libx264', '-preset', 'ultrafast', '-profile:v', 'baseline', '-g', '30', '-f', 'h264'],
     container: () => new H264Container(),
     frames: h264In,
   },
@@ -113,20 +113,26 @@ async function probe(path: string): Promise<{ streams: Record<string, string>[];
   return { streams, duration: Number(format.duration) };
 }
 
-/** Returns the colour a player shows at that time, at a place given as fractions of the picture. */
-async function colourAt(path: string, seconds: number, [x, y]: readonly [number, number]): Promise<string> {
-  const raw = await run(
-    'ffmpeg',
-    ['-v', 'error', '-ss', `${seconds}`, '-i', path, '-frames:v', '1', '-pix_fmt', 'rgb24', '-f', 'rawvideo', '-'],
-    { encoding: 'buffer', maxBuffer: 1e8 },
-  );
-  // All pictures of these tests are 16:9.
-  const width = Math.sqrt((raw.stdout.length * 16) / 27);
-  const at = (Math.floor((y * width * 9) / 16) * width + Math.floor(x * width)) * 3;
+/** Returns the colour a player shows at a time, at a place given as fractions of the picture. */
+async function coloursOf(path: string): Promise<(seconds: number, place: readonly [x: number, y: number]) => string> {
+  const [width, height] = [64, 36];
+  const scaled = ['-vf', `scale=${width}:${height}:flags=neighbor`, '-pix_fmt', 'rgb24', '-f', 'rawvideo'];
+  const { stdout } = await run('ffmpeg', ['-v', 'error', '-i', path, ...scaled, '-'], {
+    encoding: 'buffer',
+    maxBuffer: 1e8,
+  });
   const named = { red: [254, 0, 0], blue: [0, 0, 254], green: [0, 127, 0], black: [0, 0, 0] };
-  const near = Object.entries(named).find(([, rgb]) => rgb.every((v, i) => Math.abs(v - raw.stdout[at + i]!) < 24));
-  return near?.[0] ?? raw.stdout.subarray(at, at + 3).join(' ');
+
+  return (seconds, [x, y]) => {
+    const picture = Math.round(seconds * 30) * width * height;
+    const at = (picture + Math.floor(y * height) * width + Math.floor(x * width)) * 3;
+    const near = Object.entries(named).find(([, rgb]) => rgb.every((v, i) => Math.abs(v - stdout[at + i]!) < 24));
+    return near?.[0] ?? stdout.subarray(at, at + 3).join(' ');
+  };
 }
+
+/** Used where the size makes no difference, since every picture takes time. */
+const SMALL = { width: 320, height: 180 };
 
 whereItMixes('mixed recording [needs node-av]', () => {
   test('shows everyone in a grid that follows who is present, and decodes without errors', async () => {
@@ -152,13 +158,14 @@ whereItMixes('mixed recording [needs node-av]', () => {
     const { stderr } = await run('ffmpeg', ['-v', 'warning', '-xerror', '-i', output, '-f', 'null', '-']);
     expect(stderr).toBe('');
     // Time starts with the first track, which fills the picture alone and shares it with bob.
-    expect(await colourAt(output, 1, [0.5, 0.5])).toBe('red');
-    expect(await colourAt(output, 1.9, [0.02, 0.02])).toBe('red');
-    expect(await colourAt(output, 2.1, [0.25, 0.5])).toBe('red');
-    expect(await colourAt(output, 2.1, [0.75, 0.5])).toBe('blue');
-    expect(await colourAt(output, 2.1, [0.5, 0.02])).toBe('black');
-    expect(await colourAt(output, 3.9, [0.75, 0.5])).toBe('blue');
-    expect(await colourAt(output, 4.1, [0.75, 0.5])).toBe('red');
+    const colourAt = await coloursOf(output);
+    expect(colourAt(1, [0.5, 0.5])).toBe('red');
+    expect(colourAt(1.9, [0.02, 0.02])).toBe('red');
+    expect(colourAt(2.1, [0.25, 0.5])).toBe('red');
+    expect(colourAt(2.1, [0.75, 0.5])).toBe('blue');
+    expect(colourAt(2.1, [0.5, 0.02])).toBe('black');
+    expect(colourAt(3.9, [0.75, 0.5])).toBe('blue');
+    expect(colourAt(4.1, [0.75, 0.5])).toBe('red');
     expect(shares.length).toBeGreaterThanOrEqual(5);
     expect(shares.toSorted((a, b) => a - b)).toEqual(shares);
     expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
@@ -181,10 +188,11 @@ whereItMixes('mixed recording [needs node-av]', () => {
       picture: { layout: 'speaker', width: 640, height: 360 },
     });
     expect((await probe(output)).streams[0]).toMatchObject({ width: 640, height: 360 });
-    expect(await colourAt(output, 2, [0.4, 0.5])).toBe('red');
-    expect(await colourAt(output, 2, [0.9, 0.5])).toBe('blue');
-    expect(await colourAt(output, 7, [0.4, 0.5])).toBe('blue');
-    expect(await colourAt(output, 7, [0.9, 0.5])).toBe('red');
+    const colourAt = await coloursOf(output);
+    expect(colourAt(2, [0.4, 0.5])).toBe('red');
+    expect(colourAt(2, [0.9, 0.5])).toBe('blue');
+    expect(colourAt(7, [0.4, 0.5])).toBe('blue');
+    expect(colourAt(7, [0.9, 0.5])).toBe('red');
   });
 
   test('is one movie of all parts of a room that has moved, dark and silent in between', async () => {
@@ -199,13 +207,14 @@ whereItMixes('mixed recording [needs node-av]', () => {
       await writeReport({ start_time: new Date(3_500 * i).toISOString(), ...continues, tracks });
     }
     const output = join(folder, 'out.mp4');
-    const made = await mixRecording({ directories: parts, output, entry });
+    const made = await mixRecording({ directories: parts, output, entry, picture: SMALL });
     expect(made.tracks).toBe(4);
     expect(Math.abs((await probe(output)).duration - 5.5)).toBeLessThan(0.1);
-    expect(await colourAt(output, 1.9, [0.5, 0.5])).toBe('red');
-    expect(await colourAt(output, 2.1, [0.5, 0.5])).toBe('black');
-    expect(await colourAt(output, 3.4, [0.5, 0.5])).toBe('black');
-    expect(await colourAt(output, 3.6, [0.5, 0.5])).toBe('blue');
+    const colourAt = await coloursOf(output);
+    expect(colourAt(1.9, [0.5, 0.5])).toBe('red');
+    expect(colourAt(2.1, [0.5, 0.5])).toBe('black');
+    expect(colourAt(3.4, [0.5, 0.5])).toBe('black');
+    expect(colourAt(3.6, [0.5, 0.5])).toBe('blue');
     const loudness = async (from: number): Promise<number> => {
       const filter = `atrim=${from}:${from + 1},volumedetect`;
       const { stderr } = await run('ffmpeg', ['-i', output, '-af', filter, '-vn', '-f', 'null', '-']);
@@ -227,16 +236,18 @@ whereItMixes('mixed recording [needs node-av]', () => {
       directories: [directory],
       output,
       entry,
+      picture: SMALL,
       onLeftOut: (path, reason) => left.push(`${path} ${reason}`),
     });
     expect(left).toEqual([]);
     expect((await probe(output)).duration).toBeCloseTo(4, 1);
-    expect(await colourAt(output, 0.9, [0.5, 0.5])).toBe('red');
-    expect(await colourAt(output, 1.5, [0.25, 0.5])).toBe('red');
-    expect(await colourAt(output, 1.5, [0.75, 0.5])).toBe('blue');
-    expect(await colourAt(output, 3, [0.25, 0.25])).toBe('red');
-    expect(await colourAt(output, 3, [0.75, 0.25])).toBe('blue');
-    expect(await colourAt(output, 3, [0.5, 0.75])).toBe('green');
+    const colourAt = await coloursOf(output);
+    expect(colourAt(0.9, [0.5, 0.5])).toBe('red');
+    expect(colourAt(1.5, [0.25, 0.5])).toBe('red');
+    expect(colourAt(1.5, [0.75, 0.5])).toBe('blue');
+    expect(colourAt(3, [0.25, 0.25])).toBe('red');
+    expect(colourAt(3, [0.75, 0.25])).toBe('blue');
+    expect(colourAt(3, [0.5, 0.75])).toBe('green');
   });
 
   test.each([{ width: 1_281 }, { width: 0 }, { height: 2_162 }, { width: Number.NaN }, { layout: 'pile' as 'grid' }])(
@@ -278,7 +289,7 @@ whereItMixes('mixed recording [needs node-av]', () => {
     await record('mic', { kind: 'audio', offsetMs: 900 }, lavfi(beep, 4));
     await writeReport();
     const output = join(folder, 'out.mp4');
-    await mixRecording({ directories: [directory], output, entry });
+    await mixRecording({ directories: [directory], output, entry, picture: SMALL });
     const raw = (...args: string[]): Promise<Buffer> =>
       run('ffmpeg', ['-v', 'error', '-i', output, ...args, '-'], { encoding: 'buffer', maxBuffer: 1e9 }).then(
         ({ stdout }) => stdout,

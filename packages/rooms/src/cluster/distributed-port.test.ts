@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import {
   connectActors,
   openActorSystem,
@@ -22,6 +22,10 @@ import type { ClusterPort } from './cluster-port.js';
 import { RoomRegistry } from './room-registry.js';
 import { createClusterPort, followMembers } from './distributed-port.js';
 import { NODE_ACTOR, NODE_SHAPES, type NodeProtocol } from './node-messages.js';
+
+/** Megabytes of metadata are slow on a busy machine. */
+const PATIENT_MS = 100_000;
+jest.setTimeout(120_000);
 
 interface Member {
   name: string;
@@ -349,7 +353,7 @@ describe('clusters over real connections', () => {
     const count = (): void => void (lost += 1);
     elsewhere.node.subscribe({ nodedown: count });
     // The test checks the link, so a slow machine gets all the time it needs.
-    const timeoutMs = 25_000;
+    const timeoutMs = PATIENT_MS;
     let asking = true;
     const shown = portOf(elsewhere)
       .call(owner.name, { type: 'viewRoom', roomId: large, text: true }, { timeoutMs })
@@ -372,7 +376,7 @@ describe('clusters over real connections', () => {
     for (let i = 0; i < 40; i++) await a.rooms.addPeer(roomId, { metadata: 'x'.repeat(65_000) });
     // 2.6 MB take longer than a ping may.
     a.wires.bytesPerSecond = 1_500_000;
-    const timeoutMs = 25_000;
+    const timeoutMs = PATIENT_MS;
     const shown = portOf(b).call(a.name, { type: 'viewRoom', roomId, text: true }, { timeoutMs });
     const asked = b.registry.silentMembers.guard(a.name, () =>
       portOf(b).call(a.name, { type: 'roomRef', roomId }, { timeoutMs }),
@@ -401,7 +405,7 @@ describe('clusters over real connections', () => {
     for (const letter of ['y', 'z']) set(JSON.stringify([{ type: 'setMetadata', metadata: letter.repeat(64_000) }]));
     const updated = ({ sent }: TestSocket): boolean => (sent.at(-1) as { metadata?: string }).metadata?.[0] === 'z';
     const others = sockets.slice(0, -1);
-    await until(() => others.every((other) => updated(other) || other.closed !== undefined), 20_000);
+    await until(() => others.every((other) => updated(other) || other.closed !== undefined), PATIENT_MS);
     expect(others.filter(({ closed }) => closed !== undefined).length).toBe(0);
   });
 

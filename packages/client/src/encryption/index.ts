@@ -50,7 +50,7 @@ export class Encryption implements FrameEncryption {
   readonly #received = new Map<number, Received>();
   #lastId = 0;
 
-  /** @throws Error if the key is too short, or this browser cannot encrypt or not on a page over plain HTTP */
+  /** @throws Error if the key is no Uint8Array or too short, or this browser cannot encrypt or not over plain HTTP */
   constructor({ key, worker = ownWorker }: EncryptionOptions) {
     if ((globalThis.crypto as Partial<Crypto> | undefined)?.subtle === undefined) {
       throw new Error('browsers have no cryptography for pages over plain HTTP: use HTTPS or localhost');
@@ -74,8 +74,8 @@ export class Encryption implements FrameEncryption {
 
   /**
    * Changes the key during the call. What is sent from now on has the new key; for 10 s, what others still send with
-   * the previous one is shown as well.
-   * @throws Error if the key is too short
+   * the previous one is shown as well. Whoever has not changed yet sees nothing new until they do.
+   * @throws Error if the key is no Uint8Array or too short; the previous one stays
    */
   setKey(key: Uint8Array): void {
     requireKey(key);
@@ -144,8 +144,12 @@ export class Encryption implements FrameEncryption {
 /**
  * Derives a key from words that people tell each other. `room` is any text that all know and that differs between
  * calls, such as the room's id.
+ * @throws Error for an empty passphrase, or one that is no string
  */
 export async function keyFromPassphrase(passphrase: string, room: string): Promise<Uint8Array> {
+  if (typeof passphrase !== 'string' || passphrase === '') {
+    throw new Error('the passphrase must be a string that is not empty');
+  }
   const text = new TextEncoder();
   const base = await crypto.subtle.importKey('raw', text.encode(passphrase), 'PBKDF2', false, ['deriveBits']);
   const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: text.encode(`Bloom ${room}`), iterations: ITERATIONS };
@@ -163,8 +167,21 @@ function keepSuited(transceiver: RTCRtpTransceiver): void {
   transceiver.setCodecPreferences(RTCRtpReceiver.getCapabilities(kind)?.codecs ?? []);
 }
 
-function requireKey(key: Uint8Array): void {
-  if (key.length < KEY_BYTES) throw new Error(`a key of ${key.length} bytes: at least ${KEY_BYTES} are needed`);
+/** Everything else would be copied to a few known bytes, or none, and media encrypted with no secret. */
+function requireKey(key: unknown): asserts key is Uint8Array {
+  if (typeof (key as Partial<PromiseLike<unknown>> | null | undefined)?.then === 'function') {
+    throw new Error('the key is a Promise: await keyFromPassphrase(...)');
+  }
+  // Unlike `instanceof`, this also knows the arrays of other frames.
+  const type = Object.prototype.toString.call(key).slice(8, -1);
+  if (!ArrayBuffer.isView(key) || type !== 'Uint8Array') {
+    const given = typeof key === 'object' ? type : typeof key;
+    const article = /^[aeio]/i.test(given) ? 'an' : 'a';
+    const named = key === null || key === undefined ? String(key) : `${article} ${given}`;
+    throw new Error(`the key must be a Uint8Array of at least ${KEY_BYTES} bytes, not ${named}`);
+  }
+  const bytes = key.byteLength;
+  if (bytes < KEY_BYTES) throw new Error(`a key of ${bytes} bytes: at least ${KEY_BYTES} are needed`);
 }
 
 function ownWorker(): Worker {

@@ -30,6 +30,7 @@ const timesFile = join(root, 'node_modules', '.cache', 'test-times.json');
 const lastMs = existsSync(timesFile) ? JSON.parse(readFileSync(timesFile, 'utf8')) : {};
 const plans = plan(files.e2e, JSON.parse(readFileSync(join(root, 'e2e', 'suites.json'), 'utf8')), {
   full: own.full || own.patterns.length > 0,
+  nightly: own.nightly,
   lastMs,
 });
 if (plans.length > 0) reportMissing();

@@ -21,15 +21,16 @@ export function testFiles(root, patterns = []) {
 /**
  * Returns the end-to-end files to run, in order. Proofs come first; with `full` all others follow. Of both, files that
  * need real time come last, so that heavy ones, such as the attacks, run beside files that measure no time. `lastMs`
- * has each file's last duration: long files go first, so that none is left running alone at the end.
+ * has each file's last duration: long files go first, so that none is left running alone at the end. Files whose
+ * bounds are strict by night only are `alone` only then.
  *
  * @param {string[]} files
  */
-export function plan(files, suites, { full, lastMs = {} }) {
+export function plan(files, suites, { full, nightly = false, lastMs = {} }) {
   const longestFirst = files.toSorted((a, b) => (lastMs[b] ?? Infinity) - (lastMs[a] ?? Infinity) || (a < b ? -1 : 1));
   const entries = longestFirst.map((file) => {
     const { proves, realTime = false, alone = false } = suites[file.replace(/^e2e\/|\.test\.ts$/g, '')] ?? {};
-    return { file, proof: proves !== undefined, alone, realTime };
+    return { file, proof: proves !== undefined, alone: alone === 'nightly' ? nightly : alone, realTime };
   });
   const later = ({ proof, realTime }) => (proof ? 0 : 2) + (realTime ? 1 : 0);
   return entries.filter(({ proof }) => full || proof).toSorted((a, b) => later(a) - later(b));

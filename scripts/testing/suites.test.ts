@@ -34,6 +34,15 @@ test('runs only proofs by default, and first in a full run, each with those that
   expect(plan(files, kinds, { full: true }).filter(({ alone }) => alone)).toMatchObject([{ file: files[1] }]);
 });
 
+test('lets a file that is strict by night only have the machine for itself only then', () => {
+  const files = named('a', 'b');
+  const kinds = { a: { alone: 'nightly' }, b: { alone: true } };
+  const alone = (nightly: boolean) =>
+    plan(files, kinds, { full: true, nightly }).flatMap((each) => (each.alone ? [each.file] : []));
+  expect(alone(false)).toEqual(named('b'));
+  expect(alone(true)).toEqual(named('a', 'b'));
+});
+
 test('runs three files at a time, two where one needs real time, and one without namespaces', () => {
   const [any, realTime] = [{ realTime: false }, { realTime: true }];
   expect(fits(any, [any, any], { isolated: true })).toBe(true);

@@ -10,7 +10,7 @@ import { subscribe } from '../harness/backend.js';
 import { slowReader } from '../harness/slow-reader.js';
 
 const FLOOD_MS = 2_000;
-const BACKEND_BYTES_PER_S = 256 * 1024;
+const BACKEND_BYTES_PER_S = 512 * 1024;
 const [DATA, SACK, HEARTBEAT, ERROR, RECONFIG, FORWARD_TSN] = [0, 3, 4, 9, 130, 192];
 
 /** A participant with data channels that forges packets beside those of its honest association. */

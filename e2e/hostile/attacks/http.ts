@@ -91,7 +91,7 @@ export const http: readonly Attack[] = [
     async run(ground) {
       const statuses = new Set<number>();
       await many(40, async (at) => {
-        for (let i = 0; i < 50; i += 1) {
+        for (let i = 0; i < 25; i += 1) {
           const token = `${'x'.repeat((at * 400) % 14_000)}.${i}`;
           const body = JSON.stringify({ token, name: 'y'.repeat(i) });
           const headers = { 'content-type': 'application/json', connection: 'close' };
@@ -117,7 +117,7 @@ export const http: readonly Attack[] = [
       const { data } = (await issued.json()) as { data: { token: string } };
       const statuses = new Map<number, number>();
       await many(40, async (at) => {
-        for (let i = 0; i < 50; i += 1) {
+        for (let i = 0; i < 25; i += 1) {
           const token = at % 2 === 0 ? data.token : `${'x'.repeat(at * 100)}.${i}`;
           const headers = { authorization: `Bearer ${token}`, connection: 'close' };
           const response = await fetch(`${ground.url}/check`, { method: 'POST', headers });

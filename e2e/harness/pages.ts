@@ -34,6 +34,9 @@ function bundle(): Map<string, Buffer> {
   }
 }
 
+/** The suites of a file share it. */
+let bundled: ReadonlyMap<string, Buffer> | undefined;
+
 export interface PageServer {
   urlOf(page: PageName): string;
   close(): Promise<void>;
@@ -42,7 +45,7 @@ export interface PageServer {
 /** `at`: the address, and a port if not any. */
 export async function servePages(at = '127.0.0.1'): Promise<PageServer> {
   const [address = '', wanted = '0'] = at.split(':');
-  const files = bundle();
+  const files = (bundled ??= bundle());
   const server = createServer((request, response) => {
     const file = files.get(request.url ?? '');
     if (!file) return void response.writeHead(404).end();

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { freePorts, type Node, type Program, runProgram, startProgram } from './support/program.js';
 import { receiveWebhooks } from './support/webhook-receiver.js';
 
-jest.setTimeout(40_000);
+// Nodes start on a machine busy with other tests.
+jest.setTimeout(120_000);
 
 const programs: Program[] = [];
 const run = (env: Readonly<Record<string, string>>, args: string[] = []): Program => {
@@ -63,9 +64,9 @@ describe('a wrong setting', () => {
 
   test('exits with 78 for a wrong setting, but with 1 for a taken port, whose address it names', async () => {
     const program = run({ ...ports, JF_METRICS_PORT: (await freePorts()).env['JF_METRICS_PORT'] ?? '' });
+    const metrics = run({ ...ports, JF_PORT: (await freePorts()).env['JF_PORT'] ?? '' });
     expect(await program.exited).toBe(1);
     expect(program.output()).toContain(`127.0.0.1:${ports['JF_PORT']}`);
-    const metrics = run({ ...ports, JF_PORT: (await freePorts()).env['JF_PORT'] ?? '' });
     expect(await metrics.exited).toBe(1);
     expect(metrics.output()).toContain(`127.0.0.1:${ports['JF_METRICS_PORT']}`);
     expect(metrics.output()).not.toContain('listens on');
@@ -79,11 +80,11 @@ describe('a wrong setting', () => {
       JF_DIST_QUERY: 'x.invalid',
     };
     const program = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid' });
-    expect(await program.exited).toBe(78);
-    expect(program.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
     // Even before the polling interval, which is checked last.
     const both = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@nowhere.invalid', JF_DIST_POLLING_INTERVAL: '0' });
     const last = run({ ...ports, ...dns, JF_DIST_NODE_NAME: 'app@127.0.0.1', JF_DIST_POLLING_INTERVAL: '0' });
+    expect(await program.exited).toBe(78);
+    expect(program.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);
     expect(await both.exited).toBe(78);
     expect(await last.exited).toBe(78);
     expect(both.output()).toMatch(/nowhere\.invalid.*JF_DIST_NODE_NAME/);

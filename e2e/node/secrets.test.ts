@@ -10,7 +10,8 @@ import { CheckedApi } from './support/checked-api.js';
 import { PeerConnection } from './support/peer-socket.js';
 import { type Node, startProgram } from './support/program.js';
 
-jest.setTimeout(30_000);
+// Three nodes start on a machine busy with other tests.
+jest.setTimeout(120_000);
 
 const configured = {
   JF_SERVER_API_TOKEN: 'api-token-6d2f1c',

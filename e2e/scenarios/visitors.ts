@@ -72,7 +72,7 @@ export class Visitors {
 
   async open(context: BrowserContext, url = `${this.#stage.node.url}/#/call`): Promise<Page> {
     const page = await context.newPage();
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(30_000);
     page.on('pageerror', (error) => this.#faults.push(`${String(error)} ${error.stack ?? ''}`));
     page.on('console', (message) => {
       if (message.text().includes('Received invalid control message')) this.#faults.push(message.text());

@@ -7,6 +7,7 @@ import { apiToken, type BloomNode, startNode } from '../harness/bloom-node.js';
 import { nodeForFirefox } from '../harness/firefox.js';
 import { type BrowserName, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
+import { nightly } from '../harness/needs.js';
 import { labUnavailable, Lab } from '../hosts/lab.js';
 import { browserSuite } from '../harness/stage.js';
 import { Person, playing } from './person.js';
@@ -32,7 +33,8 @@ async function standstill(ann: Person, bob: Person, event: () => unknown): Promi
 
 const BROWSERS: readonly BrowserName[] = ['Chromium', 'Firefox'];
 
-describe.each(BROWSERS)('In %s', (browser) =>
+// How the client returns hardly depends on the browser, so Firefox is for the night.
+describe.each(nightly ? BROWSERS : BROWSERS.slice(0, 1))('In %s', (browser) =>
   browserSuite('A call survives', { firefox: browser === 'Firefox' }, (stage) => {
     describe('a node', () => {
       const nodes: BloomNode[] = [];

@@ -4,6 +4,7 @@ import { freeTcpPort } from '@bloom/net/testing';
 import { type Label, settings, Trio } from '../bloomctl/trio.js';
 import { Api } from '../harness/api.js';
 import { type BloomNode, startNode } from '../harness/bloom-node.js';
+import { nightly } from '../harness/needs.js';
 import { until } from './until.js';
 import { receiveWebhooksAt, type WebhookReceiver } from './webhooks.js';
 
@@ -25,6 +26,8 @@ const DEATHS = [
   ['opened', TAKER, undefined],
   ['announced', TAKER, undefined],
 ] as const;
+/** One of each outcome; the tests of packages/rooms have a fault at each step. */
+const BY_DAY: readonly string[] = ['give', 'taken', 'held', 'take'];
 
 let trio: Trio;
 let receiver: WebhookReceiver;
@@ -94,7 +97,7 @@ async function restart(label: Label): Promise<void> {
 }
 
 describe('a room that moves while a node is killed', () => {
-  test.each(DEATHS)(
+  test.each(DEATHS.filter(([point]) => nightly || BY_DAY.includes(point)))(
     'at the point %s of %s never has two owners, and is not denied while one lives',
     async (point, victim, survivor) => {
       const room = await createOnGiver();

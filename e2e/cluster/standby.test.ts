@@ -11,7 +11,7 @@ import { until } from './until.js';
 import { Visitor } from './visitor.js';
 import { receiveWebhooksAt } from './webhooks.js';
 
-const KILLS = nightly ? 10 : 3;
+const KILLS = nightly ? 10 : 2;
 /** The promise is for a machine that does nothing else; other tests run beside the ordinary ones. */
 const BOUNDS_MS = nightly ? { median: 1_000, worst: 2_000 } : { median: 5_000, worst: 10_000 };
 /** A connection that does not last as long is no good one, and its client hurries less. */

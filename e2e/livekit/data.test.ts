@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { nodeForFirefox } from '../harness/firefox.js';
+import { nightly } from '../harness/needs.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import { livekitNode, Participant, serviceOf } from './participant.js';
 
@@ -20,10 +21,13 @@ async function people<N extends string>(stage: Stage, ...identities: readonly N[
   return Object.fromEntries(joined) as Record<N, Participant>;
 }
 
-describe.each([
+/** By night both, by day the first. */
+const BROWSERS = [
   ['Chromium', false],
   ['Firefox', true],
-])('livekit-client in %s', (_browser, firefox) => {
+] as const;
+
+describe.each(nightly ? BROWSERS : BROWSERS.slice(0, 1))('livekit-client in %s', (_browser, firefox) => {
   const env = { ...livekitNode, ...(firefox ? nodeForFirefox() : {}) };
 
   browserSuite('data', { firefox, node: { env } }, (stage) => {

@@ -12,7 +12,7 @@ const CASES = [
     options: { codec: 'vp9', scalabilityMode: 'L3T3_KEY', maxBitrateBps: 1_500_000 },
     picture: { colour: 'red', width: 960, height: 540, fps: 15 },
     narrowBps: 60_000,
-    steadyMs: nightly ? 60_000 : 20_000,
+    steadyMs: nightly ? 60_000 : 5_000,
   },
   // Its encoder is slow.
   {
@@ -96,7 +96,7 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
       network.impair({ down: {} });
       await eve.sees(([track]) => track?.width === picture.width, 60_000);
     },
-    (nightly ? 60_000 : 20_000) + 180_000,
+    (nightly ? 60_000 : 5_000) + 180_000,
   );
 
   test(
@@ -141,7 +141,8 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
     (nightly ? 60_000 : 3_000) + 120_000,
   );
 
-  test.each(TEMPORAL_CASES)(
+  // The encoder of H.264 takes half a minute to come back.
+  test.each(nightly ? TEMPORAL_CASES : TEMPORAL_CASES.slice(0, 1))(
     'gets fewer pictures of $options.codec per second before a smaller size, and all when the link widens',
     async ({ options, all, reduced }) => {
       const picture = { colour: 'red', width: 320, height: 240, fps: 10, noisy: true } as const;

@@ -13,12 +13,15 @@ import { until } from '../cluster/until.js';
 import { apiToken, type BloomNode } from '../harness/bloom-node.js';
 import { type BrowserName, type Laptop, launchLaptop } from '../harness/laptop.js';
 import { promise } from '../harness/measurements.js';
+import { nightly } from '../harness/needs.js';
 import { browserSuite, type Stage } from '../harness/stage.js';
 import type { PictureOptions } from '../page/driver-api.js';
 import { type Host, Lab, labUnavailable, OWN_NAME } from '../hosts/lab.js';
 import { startTlsNode } from './tls-node.js';
 
 const BROWSERS: readonly BrowserName[] = ['Chromium', 'Firefox'];
+/** For what the network and the node decide, more than the browser: both by night only. */
+const BY_DAY = nightly ? BROWSERS : BROWSERS.slice(0, 1);
 const JOINS = 20;
 /** How long senders have to find the rate that gets through, and how long pictures then have to continue. */
 const SETTLE_MS = 10_000;
@@ -98,7 +101,7 @@ browserSuite(
   'A network that passes TCP 443 only',
   { ...options, node: () => startTlsNode(ONE_PORT, `${own}:443`) },
   (stage) => {
-    test.each(BROWSERS)(
+    test.each(BY_DAY)(
       'lets people join within 2 s in %s',
       async (browser) => {
         const laptop = await behind(stage, browser, passOnly443);
@@ -121,7 +124,7 @@ browserSuite(
       180_000,
     );
 
-    test.each(BROWSERS)(
+    test.each(BY_DAY)(
       'is told by the check page in %s that calls work over TLS, and what to ask for',
       async (browser) => {
         const laptop = await behind(stage, browser, passOnly443);
@@ -235,7 +238,7 @@ browserSuite(
   'A network that limits the rate of UDP',
   { ...options, node: () => startTlsNode(ONE_PORT, `${own}:443`) },
   (stage) => {
-    test.each(BROWSERS)(
+    test.each(BY_DAY)(
       'carries a call in %s, whose pictures continue',
       async (browser) => {
         const laptop = await behind(stage, browser, (host) => {
@@ -319,7 +322,7 @@ browserSuite(
   'A node behind a load balancer',
   { ...options, needs: [...options.needs, 'haproxy'], node: nodeBehindHaproxy },
   (stage) => {
-    test.each(BROWSERS)(
+    test.each(BY_DAY)(
       'carries the calls of people in %s whose network passes only TCP 443',
       async (browser) => {
         const laptop = await behind(stage, browser, passOnly443);

@@ -21,7 +21,17 @@ browserSuite('A room on two media workers', {}, (stage) => {
   });
 });
 
-const acceptance = ['basics', 'lifecycle', 'metadata', 'races', 'replace-mute', 'simulcast'];
+const byDay = ['basics', 'replace-mute'];
 /** By night only: they take minutes on two cores. */
-const others = ['call-tiles', 'data-channels', 'guests', 'moderation', 'renamed-sdk'];
-for (const file of [...acceptance, ...(nightly ? others : [])]) await import(`./${file}.test.js`);
+const byNight = [
+  'call-tiles',
+  'data-channels',
+  'guests',
+  'lifecycle',
+  'metadata',
+  'moderation',
+  'races',
+  'renamed-sdk',
+  'simulcast',
+];
+for (const file of [...byDay, ...(nightly ? byNight : [])]) await import(`./${file}.test.js`);

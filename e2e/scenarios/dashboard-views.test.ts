@@ -8,7 +8,7 @@ import { until } from '../cluster/until.js';
 import { axeFindings } from '../harness/axe.js';
 import { startNode } from '../harness/bloom-node.js';
 import { promise } from '../harness/measurements.js';
-import { testWith } from '../harness/needs.js';
+import { nightly, testWith } from '../harness/needs.js';
 import { repository } from '../harness/processes.js';
 import { browserSuite } from '../harness/stage.js';
 import { DashboardPages, dashboardFlags, moves, views, visit } from './dashboard-pages.js';
@@ -60,12 +60,15 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
     }
     const all = { ...views, person: `#/rooms/${room}/people/${peer.id}` };
     const found: string[] = [];
-    for (const [width, height] of [
+    const byDay: [number, number][] = [
       [1280, 800],
-      [375, 667],
       [320, 568],
+    ];
+    const byNight: [number, number][] = [
+      [375, 667],
       [3840, 2160],
-    ] as const) {
+    ];
+    for (const [width, height] of [...byDay, ...(nightly ? byNight : [])]) {
       const page = await pages.open('#/rooms', { colorScheme: 'light', viewport: { width, height } });
       await page.getByRole('link', { name: 'kitchen' }).waitFor();
       for (const [name, hash] of Object.entries(all)) {
@@ -82,7 +85,7 @@ browserSuite('The dashboard', { browserFlags: dashboardFlags }, (stage) => {
         if (wantsImages && name === 'stream') await page.getByText(/ s behind$/).waitFor();
         if (width === 1280 && name !== 'person') await image(page, name);
         // axe's rules hardly depend on the size of the window.
-        for (const text of [1280, 375].includes(width) ? await axeFindings(page) : [])
+        for (const text of [1280, 320].includes(width) ? await axeFindings(page) : [])
           found.push(`${name}, ${width}: ${text}`);
         for (const text of await outOfView(page)) found.push(`${name}, ${width}: ${text}`);
       }

@@ -9,8 +9,11 @@ import { browserSuite } from '../harness/stage.js';
 import { openProxy } from '../harness/tcp-proxy.js';
 
 const secret = 'e2e-secret-key-base';
-/** More than ten minutes at night, so that consent, pings and the refresh of the relay's allocation all occur. */
-const idleMs = nightly ? 630_000 : 60_000;
+/**
+ * By day longer than the half minute without consent that ends a connection; by night more than ten minutes, so that
+ * pings and the refresh of the relay's allocation occur too.
+ */
+const idleMs = nightly ? 630_000 : 35_000;
 
 /** A node whose clock is 25 hours behind, so the tokens it signs have expired for all others. */
 const yesterday = `data:text/javascript,${encodeURIComponent(`

@@ -4,7 +4,7 @@ import { browserSuite } from '../harness/stage.js';
 import type { Peer } from '../harness/peer.js';
 
 /** Runs of each race: a single one may pass by luck. */
-const ROUNDS = nightly ? 20 : 3;
+const ROUNDS = nightly ? 20 : 2;
 
 function race(title: string, body: () => Promise<void>): void {
   for (let round = 1; round <= ROUNDS; round += 1) test(`${title} (round ${round})`, body);

@@ -16,7 +16,7 @@ const SOURCE_SECONDS = 60;
 /** ffmpeg converts a file in one go; a call does so every 20 ms, mixes, and sends and receives RTP on both sides. */
 const MAX_RATIO = 8;
 
-describeWith(['network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
+describeWith(['nightly', 'network namespaces', 'phones', 'ffmpeg'], 'calls', () => {
   let phones: PhoneLab;
   let rooms: Rooms;
   let sources: string;

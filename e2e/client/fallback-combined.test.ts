@@ -85,7 +85,7 @@ browserSuite('A second encoding in rooms on two media workers', { node: onTwoWor
   });
 });
 
-browserSuite('A second encoding in Firefox', { firefox: true }, (stage) => {
+browserSuite('A second encoding in Firefox', { firefox: true, needs: ['nightly'] }, (stage) => {
   describe('as the browser of a viewer', () => {
     test.each([
       ['that lacks the first codec', COMMON, 'video/VP8'],

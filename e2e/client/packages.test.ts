@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { nightly } from '../harness/needs.js';
 import { repository } from '../harness/processes.js';
 
 /** `limit`: maximum size of a minified and gzipped bundle in bytes. `others`: further files of the package. */
@@ -210,12 +211,13 @@ const COMPILERS = [
   ['the oldest supported TypeScript', join(repository, 'e2e', 'node_modules', 'typescript')],
   ['the newest TypeScript', join(repository, 'node_modules', 'typescript')],
 ] as const;
-/** Each kind of file with its module and resolution. */
-const CONSUMERS = [
+/** Each kind of file with its module and resolution; the last by night only. */
+const KINDS = [
   ['mts', 'node16', 'node16'],
-  ['cts', 'node16', 'node16'],
   ['ts', 'esnext', 'bundler'],
+  ['cts', 'node16', 'node16'],
 ] as const;
+const CONSUMERS = nightly ? KINDS : KINDS.slice(0, 2);
 const BACKEND = `import { BloomClient, parseWebhook, type Component } from '@bloom/server-sdk';
 const playable = (component: Component): boolean => component.type === 'hls' && component.properties.playable;
 const source = (component: Component): string =>

@@ -11,7 +11,7 @@ import { apart, beeps, flashes } from '../recordings/analysis.js';
 import { addStream, fetchFrom, hlsSuite, playable } from './support.js';
 import { Watcher } from './watcher.js';
 
-const watchedMs = nightly ? 60_000 : 20_000;
+const watchedMs = nightly ? 60_000 : 10_000;
 const latencyBoundMs = 3_000;
 /** Delay of the clapper's beeps after its flashes. */
 const beepAfterMs = 500;

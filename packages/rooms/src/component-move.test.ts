@@ -18,6 +18,8 @@ const open = () => from.host.createRoom({ ...defaultRoomConfig, roomId: 'kitchen
 
 const move = () => moveKitchen(from, to);
 
+const RECORDER: Component = { progress: () => ({}), close: async () => undefined };
+
 describe('a component of a room that moves', () => {
   let hosts: ComponentHost[];
   let closed: string[];
@@ -72,6 +74,17 @@ describe('a component of a room that moves', () => {
     await to.system.idle();
     expect([...from.news(), ...to.news()]).toEqual([]);
     expect(to.host.view('kitchen')).toEqual(before);
+  });
+
+  test('does not make a track that comes back appear twice', async () => {
+    await restart(kind({ prepare: async () => ({ properties: {}, subscribeMode: 'auto', start: () => RECORDER }) }));
+    await from.rooms.addComponent('kitchen', 'file', {});
+    const ann = await from.join('kitchen');
+    await ann.act({ type: 'publish', tracks: [videoTrack('t')] });
+    await move();
+    const back = await to.connect(ann.token);
+    await back.act({ type: 'join', metadata: null }, { type: 'publish', tracks: [videoTrack('t')] });
+    expect(to.host.view('kitchen')?.peers[0]?.tracks.map(({ id }) => id)).toEqual(['t']);
   });
 
   test('is told when a move begins, and when it is given up, even if one of them fails at that', async () => {

@@ -294,6 +294,8 @@ export class Endpoints {
   addTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, tracks: readonly EndpointTrack[]): void {
     if (tracks.length === 0) return;
     for (const track of tracks) endpoint.tracks.set(track.trackId, track);
+    // Taken out before anybody looks at the endpoint, which would have these tracks twice.
+    const back = new Map(tracks.map(({ trackId }) => [trackId, takeExpected(endpoint, trackId)]));
     if ('audience' in endpoint && endpoint.audience !== undefined) {
       for (const peer of this.peers.values())
         if (peer !== endpoint) this.#withhold(endpoint, endpoint.tracks.keys(), peer);
@@ -302,20 +304,23 @@ export class Endpoints {
     this.sendToOthers(endpoint.id, { type: 'tracksAdded', endpointId: endpoint.id, tracks });
     for (const track of tracks) {
       this.#world.log.debug('room.track_added', { ...owner, trackId: track.trackId, kind: track.kind });
-      if (this.#isBack(endpoint, owner, track)) continue;
-      this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
+      const before = back.get(track.trackId);
+      if (before === undefined)
+        this.#world.notify({ type: 'trackAdded', roomId: this.roomId, owner, track: trackInfo(track) });
+      else this.#cameBack(endpoint, owner, { before, track });
     }
   }
 
-  /** Takes back a track that the endpoint published where the room ran before. Returns false for any other track. */
-  #isBack(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, track: EndpointTrack): boolean {
+  /** Takes back a track that the endpoint published where the room ran before. */
+  #cameBack(
+    endpoint: PeerRecord | ComponentRecord,
+    owner: TrackOwner,
+    { before, track }: { before: KnownTrack; track: EndpointTrack },
+  ): void {
     const { trackId } = track;
-    const before = endpoint.expected?.tracks.get(trackId);
-    if (before === undefined) return false;
-    endpoint.expected?.tracks.delete(trackId);
     if (!jsonEqual(before.metadata, track.metadata))
       this.#world.notify({ type: 'trackMetadataUpdated', roomId: this.roomId, owner, track: trackInfo(track) });
-    if (!('moderated' in endpoint)) return true;
+    if (!('moderated' in endpoint)) return;
     const { id: peerId, moderated } = endpoint;
     const blocked = moderated.get(trackId);
     if (blocked === true) {
@@ -323,7 +328,6 @@ export class Endpoints {
       this.sendIfJoined(peerId, { type: 'trackMutedByServer', trackId, muted: blocked });
     }
     if (blocked !== undefined) this.setMuted(endpoint, trackId, { server: blocked });
-    return true;
   }
 
   takeTracks(endpoint: PeerRecord | ComponentRecord, owner: TrackOwner, trackIds: readonly string[]): void {
@@ -409,6 +413,14 @@ export class Endpoints {
     }
     this.#world.changed();
   }
+}
+
+/** Returns a track that an endpoint of a moved room had before and that is no longer expected, because it is back. */
+function takeExpected({ expected }: PeerRecord | ComponentRecord, trackId: string): KnownTrack | undefined {
+  const track = expected?.tracks.get(trackId);
+  expected?.tracks.delete(trackId);
+
+  return track;
 }
 
 /** Number of tracks that the peer publishes or is expected to publish again. */

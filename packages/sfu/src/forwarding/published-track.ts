@@ -1,11 +1,4 @@
-import {
-  type AnnouncedParts,
-  EntryPoint,
-  type PayloadFormat,
-  payloadFormat,
-  restoreRtx,
-  VoiceActivity,
-} from '@bloom/rtp';
+import { type AnnouncedParts, EntryPoint, type PayloadFormat, payloadFormat, VoiceActivity } from '@bloom/rtp';
 import type { InboundTrack, MediaRoomEvent, RtpDropCause, Variant } from '../media-engine.js';
 import { leastBitrates, NOT_REDUCED, reducedBitrates } from '../variants/reduced-bitrates.js';
 import { VariantActivity } from '../variants/variant-activity.js';
@@ -14,6 +7,7 @@ import type { Backlog } from '../backlog.js';
 import type { MediaContext } from '../context.js';
 import { DemandReports } from './demand-reports.js';
 import { InboundStream, type PacketCrossing, type TrackSubscriber } from './inbound-stream.js';
+import { PacketIntake } from './packet-intake.js';
 import { PictureFaults } from './picture-faults.js';
 import { TrackSilence } from './track-silence.js';
 
@@ -21,15 +15,6 @@ import { TrackSilence } from './track-silence.js';
 const SETTLE_MS = 200;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
-/** Fixed part of an RTP header, bytes. */
-const FIXED_HEADER = 12;
-/**
- * Minimum time between two insertions, ms: every viewer gets the inserted packets, however little the publisher sends.
- */
-const INSERT_INTERVAL_MS = 100;
-
-/** How many packets a retransmission may be ahead of the media: the end of a burst that was lost. */
-const MAX_RTX_LEAD = 32;
 
 /** Room for the longest header and the SRTP tag. */
 export const PACKET_OVERHEAD = 64;
@@ -75,13 +60,13 @@ export class PublishedTrack {
   readonly #silence: TrackSilence;
   readonly #voice: VoiceActivity | undefined;
   readonly #format: PayloadFormat;
+  readonly #intake: PacketIntake;
   #firstMediaMs = -1;
   #measuredAtMs = -1;
   #settled = false;
   readonly #faults = new PictureFaults((type) => this.owner.emit({ type, trackId: this.trackId }));
   readonly #demand = new DemandReports(this);
   #nextStreamId = 0;
-  readonly #restored = { ssrc: 0, payloadType: 0 };
 
   constructor(
     context: MediaContext,
@@ -89,6 +74,7 @@ export class PublishedTrack {
     public params: InboundTrack,
   ) {
     this.#context = context;
+    this.#intake = new PacketIntake(context, this);
     this.simulcast = params.rids.length > 0;
     this.bitrates = bitratesOf(params.bitratesBps);
     this.#silence = new TrackSilence(params.kind);
@@ -160,57 +146,12 @@ export class PublishedTrack {
     if (view.payloadType !== payloadType && view.payloadType !== redPayloadType) {
       return this.owner.dropped('unexpected_payload', this, nowMs);
     }
-    if (stream.announced !== undefined) this.#insertMissing(stream, stream.announced, nowMs);
-    const number = stream.unwrapper.unwrap(view.sequence);
-    const sequence = stream.oursOf(number);
-    stream.losses.received(sequence, nowMs);
-    stream.statistics.received(number, view.timestamp, view.payloadLength, nowMs);
-    if (stream.wasRestored(sequence)) return;
-    this.accept(stream, sequence, nowMs);
-  }
-
-  /** Inserts the parts that the key frame starting in `context.view` lacks, as a packet of their own. */
-  #insertMissing(stream: InboundStream, announced: AnnouncedParts, nowMs: number): void {
-    const { view } = this.#context;
-    const part = announced.missingBefore(view);
-    if (part === undefined || stream.inserted === undefined || nowMs - stream.insertedMs < INSERT_INTERVAL_MS) return;
-    const number = stream.unwrapper.peek(view.sequence);
-    // Packets after a late one already have their numbers.
-    if (number <= stream.unwrapper.newest) return;
-    stream.insertedMs = nowMs;
-    const { buffer, start, end } = view;
-    const packet = Buffer.alloc(FIXED_HEADER + part.length);
-    buffer.copy(packet, 0, start, start + FIXED_HEADER);
-    packet[0] = 0x80;
-    packet[1] = view.payloadType;
-    part.copy(packet, FIXED_HEADER);
-    if (view.parse(packet)) {
-      const sequence = stream.inserted.insertBefore(number);
-      stream.losses.received(sequence, nowMs);
-      this.accept(stream, sequence, nowMs);
-    }
-    view.parse(buffer, start, end);
+    this.#intake.receive(stream, nowMs);
   }
 
   /** Takes the retransmission stream's packet in `context.view`. Probes and duplicates are not media. */
   receiveRtx(stream: InboundStream, nowMs: number): void {
-    const { view } = this.#context;
-    stream.rtxPackets++;
-    stream.rtxBytes += view.payloadLength;
-    if (!stream.started) return;
-    this.#restored.ssrc = stream.ssrc;
-    this.#restored.payloadType = this.params.codec.payloadType;
-    if (!restoreRtx(view, this.#restored)) return;
-    // A number far ahead would make everything after it late, so viewers would get nothing.
-    if (stream.unwrapper.peek(view.sequence) - stream.unwrapper.newest > MAX_RTX_LEAD) return;
-    const before = stream.losses.recovered;
-    const { newest } = stream;
-    const sequence = stream.oursOf(stream.unwrapper.unwrap(view.sequence));
-    stream.losses.received(sequence, nowMs);
-    if (sequence <= newest && stream.losses.recovered === before) return;
-    stream.statistics.repaired(view.payloadLength);
-    stream.markRestored(sequence);
-    this.accept(stream, sequence, nowMs);
+    this.#intake.receiveRtx(stream, nowMs);
   }
 
   /** Does the bookkeeping for an authentic packet, then forwards it to all subscribers of this variant. */

@@ -1,5 +1,5 @@
 import {
-  OutboundHeader,
+  type OutboundHeader,
   type PayloadNumbering,
   type PayloadReader,
   payloadFormat,
@@ -19,6 +19,7 @@ import type { MediaContext } from '../context.js';
 import { HeldPackets } from './held-packets.js';
 import type { InboundStream, TrackSubscriber } from './inbound-stream.js';
 import type { PublishedTrack } from './published-track.js';
+import { type SlotHeaders, slotHeaders } from './slot-headers.js';
 import type { SlotNumbering } from './slot-numbering.js';
 import { SmoothedRate } from './smoothed-rate.js';
 import type { SlotReceiver } from './slot-receiver.js';
@@ -32,8 +33,6 @@ const KEYFRAME_GRACE_MS = 50;
 const KEYFRAME_GRACE_MAX_MS = 400;
 /** Weight of the last interval in the measured sending rate. */
 const RATE_SMOOTHING = 0.3;
-/** Longest mid that fits into a one-byte header extension. */
-const MAX_MID = 16;
 
 interface OutboundTrackOptions {
   params: OutboundSlot;
@@ -66,8 +65,7 @@ export class OutboundTrack implements TrackSubscriber {
   #stream: SealStream | undefined;
   /** Set once the receiver reports on our SSRC: it then knows the mid, and the shorter header suffices. */
   #known = false;
-  #fullHeader!: OutboundHeader;
-  #plainHeader!: OutboundHeader;
+  #headers!: SlotHeaders;
   /** Undefined if the client does not take redundancy. */
   #red: RedWriter | undefined;
   readonly #onBegin: (() => void) | undefined;
@@ -125,28 +123,14 @@ export class OutboundTrack implements TrackSubscriber {
   /** Updates the slot from a later answer: payload types and extension ids may have changed. */
   update(params: OutboundSlot): void {
     this.params = params;
-    const { ssrc, rtxSsrc, codec, extensions, mid } = params;
-    const extensionIds = {
-      transportCc: codec.feedback.includes('transport-cc') ? oneByteId(extensions.transportCc) : undefined,
-      audioLevel: params.kind === 'audio' ? oneByteId(extensions.audioLevel) : undefined,
-      dependencies: oneByteId(extensions.dependencies),
-    };
+    const { rtxSsrc, codec } = params;
     const { payloadType, redPayloadType } = codec;
     this.#red = redPayloadType === undefined ? undefined : new RedWriter({ red: redPayloadType, blocks: payloadType });
-    const full = { mid: mid.length <= MAX_MID ? oneByteId(extensions.mid) : undefined, ...extensionIds };
-    this.#fullHeader = new OutboundHeader({ ssrc, payloadType, extensionIds: full, mid });
-    this.#plainHeader = new OutboundHeader({ ssrc, payloadType, extensionIds });
-    this.repair.update({
-      ssrc: rtxSsrc,
-      rewrites: this.#payloads !== undefined,
-      red: this.#red,
-      // Without a retransmission stream the packet itself is repeated.
-      again: this.#fullHeader,
-      rtx:
-        codec.rtxPayloadType === undefined
-          ? undefined
-          : new OutboundHeader({ ssrc: rtxSsrc, payloadType: codec.rtxPayloadType, extensionIds: full, mid }),
-    });
+    this.#headers = slotHeaders(params);
+    const { full, rtx } = this.#headers;
+    // Without a retransmission stream the packet itself is repeated.
+    const headers = { again: full, rtx };
+    this.repair.update({ ssrc: rtxSsrc, rewrites: this.#payloads !== undefined, red: this.#red, ...headers });
   }
 
   /** Lets media flow: the cycle that introduced the slot has ended and keys are agreed. */
@@ -418,7 +402,7 @@ export class OutboundTrack implements TrackSubscriber {
   }
 
   get #header(): OutboundHeader {
-    return this.#known ? this.#plainHeader : this.#fullHeader;
+    return this.#known ? this.#headers.plain : this.#headers.full;
   }
 
   /** Resends the packet that was sent under this 16-bit number. */
@@ -487,9 +471,4 @@ export class OutboundTrack implements TrackSubscriber {
   isNegotiable(nowMs: number): boolean {
     return this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= PROTECTED_MS;
   }
-}
-
-/** Returns the id if it fits into a one-byte header extension. */
-function oneByteId(id: number | undefined): number | undefined {
-  return id !== undefined && id >= 1 && id <= 14 ? id : undefined;
 }

@@ -12,6 +12,7 @@ import {
   type Seat,
 } from '@bloom/client';
 import { Encryption, keyFromPassphrase } from '@bloom/client/encryption';
+import type { Pause } from '../../apps/bench/src/network/pauses.js';
 import type { PictureOptions } from './driver-api.js';
 import { FrameWatcher } from './frame-watcher.js';
 import { createPicture, createTone } from './picture.js';
@@ -30,6 +31,8 @@ export interface SeenTrack {
   readonly firstFrameAt: number | null;
   /** Longest pause between frames since `resetPauses`, in milliseconds. */
   readonly pauseMs: number;
+  /** Pauses of at least 150 ms since then. */
+  readonly pauses: readonly Pause[];
 }
 
 /** How the picture of the only other person moves, over any connection. */
@@ -150,7 +153,8 @@ const application = {
         const seen = watchers.get(id);
         const { frames = 0, width = 0, colour = 'black', maxGapMs = 0 } = seen?.watcher.report() ?? {};
         const firstFrameAt = seen?.firstFrameAt ?? null;
-        const pictures = { frames, width, colour, firstFrameAt, pauseMs: maxGapMs };
+        const pauses = seen?.watcher.pausesUntil(performance.now()) ?? [];
+        const pictures = { frames, width, colour, firstFrameAt, pauseMs: maxGapMs, pauses };
         return { id, peerId, metadata, variant, unavailable, encrypted, ...pictures };
       }),
     ),

@@ -1,4 +1,5 @@
 // Reads the decoded frames of a remote track: the time of the first, their size and colour, and the longest pause.
+import type { Pause } from '../../apps/bench/src/network/pauses.js';
 import type { Colour, FrameReport } from './driver-api.js';
 import { nearestColour } from './picture.js';
 
@@ -15,6 +16,9 @@ export interface FrameListener {
 }
 
 const colourIntervalMs = 150;
+/** Shortest time between two frames that counts as a pause, in milliseconds, and how many pauses are kept. */
+const pauseMs = 150;
+const maxPauses = 1_000;
 
 export class FrameWatcher {
   #frames = 0;
@@ -24,6 +28,7 @@ export class FrameWatcher {
   #colourAt = -Infinity;
   #lastAt = performance.now();
   #maxGapMs = 0;
+  #pauses: Pause[] = [];
   #waiting: { until: number; done: (report: FrameReport) => void }[] = [];
   readonly #clone: MediaStreamTrack;
   readonly #listener: FrameListener;
@@ -70,7 +75,10 @@ export class FrameWatcher {
     const now = performance.now();
     this.#frames += 1;
     this.#listener.frame?.();
-    if (this.#frames > 1) this.#maxGapMs = Math.max(this.#maxGapMs, now - this.#lastAt);
+    if (this.#frames > 1) {
+      this.#maxGapMs = Math.max(this.#maxGapMs, now - this.#lastAt);
+      this.#pauses = this.pausesUntil(now);
+    }
     this.#lastAt = now;
     const { displayWidth: width, displayHeight: height } = frame;
     const resized = width !== this.#width || height !== this.#height;
@@ -111,8 +119,16 @@ export class FrameWatcher {
     };
   }
 
+  /** Returns the pauses since `resetGap`, with one that lasts. */
+  pausesUntil(now: number): Pause[] {
+    if (now - this.#lastAt < pauseMs) return this.#pauses;
+    const [from, to] = [performance.timeOrigin + this.#lastAt, performance.timeOrigin + now];
+    return [...this.#pauses.slice(1 - maxPauses), { from, to }];
+  }
+
   resetGap(): void {
     this.#maxGapMs = 0;
+    this.#pauses = [];
     this.#lastAt = performance.now();
   }
 

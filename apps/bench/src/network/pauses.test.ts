@@ -11,7 +11,12 @@ test('a pause counts whole when others had theirs at another time', () => {
 });
 
 test('of a pause that others had too, only the rest counts', () => {
-  expect(longestOutside(OWN, [{ from: 4_900, to: 5_200 }, { from: 5_800, to: 7_000 }])).toBe(500);
+  expect(
+    longestOutside(OWN, [
+      { from: 4_900, to: 5_200 },
+      { from: 5_800, to: 7_000 },
+    ]),
+  ).toBe(600);
 });
 
 test('a pause that others had whole does not count', () => {

@@ -45,6 +45,15 @@ describe('packet store', () => {
     expect(found).toEqual([4, 5, 6, 7, 8]);
   });
 
+  test('tells when half of its bytes or of its packets has been used since a packet', () => {
+    const store = new PacketStore({ packets: 16, bytes: 1000 });
+    for (let sequence = 1; sequence <= 3; sequence++) store.put(sequence, packet(sequence, 200), 0, 200, 0);
+    expect([1, 2, 3].map((sequence) => store.isCrowded(sequence, 3))).toEqual([true, false, false]);
+    const small = new PacketStore({ packets: 16, bytes: 1000 });
+    for (let sequence = 1; sequence <= 9; sequence++) small.put(sequence, packet(sequence, 10), 0, 10, 0);
+    expect([1, 2].map((sequence) => small.isCrowded(sequence, 9))).toEqual([true, false]);
+  });
+
   test('keeps a packet in one piece at the end of the ring', () => {
     const store = new PacketStore({ packets: 16, bytes: 1000 });
     for (let sequence = 1; sequence <= 4; sequence++) store.put(sequence, packet(sequence, 300), 0, 300, 0);

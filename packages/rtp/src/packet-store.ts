@@ -61,6 +61,12 @@ export class PacketStore {
     this.#lengths[entry] = length;
   }
 
+  /** Returns whether a stored packet has come so close to being overwritten that half of the room is used since. */
+  isCrowded(sequence: number, newest: number): boolean {
+    const written = this.#written - this.#positions[sequence & this.#mask]!;
+    return written > this.buffer.length / 2 || newest - sequence > this.#mask / 2;
+  }
+
   /** Returns whether the packet is stored. If so, it is `buffer[start, end)` until the next `put`. */
   find(sequence: number, nowMs: number, maxAgeMs = this.#maxAgeMs): boolean {
     const entry = sequence & this.#mask;

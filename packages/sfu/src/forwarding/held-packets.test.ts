@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { PacketStore } from '@bloom/rtp';
 import { Pacer } from '../bandwidth/pacer.js';
-import { HeldPackets } from './held-packets.js';
+import { HeldPackets, sendHeld } from './held-packets.js';
 
 let held: HeldPackets;
 let wide: Pacer;
@@ -58,8 +59,54 @@ test('remembers at most 256 packets without media', () => {
   expect([101, 356, 357].map((sequence) => held.isEmpty(sequence))).toEqual([true, true, false]);
 });
 
-test('lets packets wait for 900 ms at most', () => {
-  held.holds(100, full, 1_000);
-  expect(held.isOverdue(1_899)).toBe(false);
-  expect(held.isOverdue(1_900)).toBe(true);
+test('lets a packet without room wait for its own 900 ms at most, and then gives up the limit', () => {
+  const store = new PacketStore();
+  for (const [sequence, atMs] of [
+    [100, 0],
+    [101, 500],
+  ] as const) {
+    store.put(sequence, Buffer.alloc(10), 0, 10, atMs);
+    held.holds(sequence, full, atMs);
+  }
+  const mayLeave = (nowMs: number): boolean => held.mayLeave({ store, newest: 101 }, full, nowMs);
+  held.take(101);
+  expect([900, 1_400].map(mayLeave)).toEqual([false, false]);
+  expect(mayLeave(1_401)).toBe(true);
+  expect(full.hasRoom(1_401)).toBe(true);
+});
+
+test('lets a packet leave without room once the store needs its place, or if it is missing', () => {
+  const store = new PacketStore({ packets: 16, bytes: 1_000 });
+  held.holds(100, full, 0);
+  const mayLeave = (newest: number): boolean => held.mayLeave({ store, newest }, full, 0);
+  expect(mayLeave(101)).toBe(true);
+  for (const sequence of [100, 101, 102]) store.put(sequence, Buffer.alloc(200), 0, 200, 0);
+  expect(mayLeave(102)).toBe(true);
+  held.take(102);
+  expect(mayLeave(102)).toBe(false);
+});
+
+test('a slot that fails holds up no other, and what it has left is tried again', () => {
+  const faults: unknown[] = [];
+  const slot = (left: number, fails = false) => ({
+    sendHeld: () => {
+      if (fails) throw new Error('broken');
+      left -= 1;
+      return left >= 0;
+    },
+    get hasHeld(): boolean {
+      return left > 0;
+    },
+    fault: (error: unknown) => void faults.push(error),
+  });
+  const [good, broken] = [slot(3), slot(2, true)];
+  const slots = new Map([
+    ['1', broken],
+    ['2', good],
+  ]);
+  expect(sendHeld(slots, 0)).toBe(true);
+  expect(good.hasHeld).toBe(false);
+  expect(faults.length).toBeGreaterThan(0);
+  slots.delete('1');
+  expect(sendHeld(slots, 0)).toBe(false);
 });

@@ -1,6 +1,7 @@
 import type { Pacer } from '../bandwidth/pacer.js';
+import type { InboundStream } from './inbound-stream.js';
 
-/** Longest time for which packets wait, ms: less than that for which a missing one is expected. */
+/** Longest time for which a packet waits, ms: less than that for which a missing one is expected. */
 const MAX_WAIT_MS = 900;
 /** Packets without media that are remembered while they wait. The numbers of more of them stay missing. */
 const MAX_EMPTY = 256;
@@ -12,7 +13,6 @@ const MAX_EMPTY = 256;
 export class HeldPackets {
   /** First packet that waits; -1 if none does. */
   #first = -1;
-  #sinceMs = 0;
   /** Newest packet that has been passed on. */
   #newest = -1;
   /** Packets without media among those that wait. Created with the first one. */
@@ -34,7 +34,6 @@ export class HeldPackets {
     if (this.waits) return sequence >= this.#first;
     if (sequence <= this.#newest || pacer.hasRoom(nowMs)) return false;
     this.#first = sequence;
-    this.#sinceMs = nowMs;
     return true;
   }
 
@@ -48,6 +47,16 @@ export class HeldPackets {
     if (!this.waits || sequence < this.#first) return false;
     this.#empty ??= new Set();
     if (this.#empty.size < MAX_EMPTY) this.#empty.add(sequence);
+    return true;
+  }
+
+  /** Returns whether the next packet that waits may leave: there is room, or it can wait no longer. */
+  mayLeave({ store, newest }: Pick<InboundStream, 'store' | 'newest'>, pacer: Pacer, nowMs: number): boolean {
+    if (!this.waits) return false;
+    // A missing packet needs no room.
+    if (pacer.hasRoom(nowMs) || !store.find(this.#first, nowMs)) return true;
+    if (store.find(this.#first, nowMs, MAX_WAIT_MS)) return store.isCrowded(this.#first, newest);
+    pacer.lapse(nowMs);
     return true;
   }
 
@@ -67,15 +76,36 @@ export class HeldPackets {
     return this.#empty?.has(sequence) === true;
   }
 
-  /** True if packets have waited so long that they leave without room. */
-  isOverdue(nowMs: number): boolean {
-    return this.waits && nowMs - this.#sinceMs >= MAX_WAIT_MS;
-  }
-
   /** Records that a packet is passed on. Returns false if a later one has been. */
   passes(sequence: number): boolean {
     if (sequence <= this.#newest) return false;
     this.#newest = sequence;
     return true;
   }
+}
+
+/** A slot whose packets may wait. */
+interface HoldingSlot {
+  /** Sends the next packet that waits, if it may leave. Returns false if none does. */
+  sendHeld(nowMs: number): boolean;
+  readonly hasHeld: boolean;
+  fault(error: unknown): void;
+}
+
+/** Sends what may leave, of each slot in turn. Returns whether more waits. */
+export function sendHeld(slots: ReadonlyMap<string, HoldingSlot>, nowMs: number): boolean {
+  let waits = false;
+  for (let sends = true; sends; ) {
+    [sends, waits] = [false, false];
+    for (const slot of slots.values()) {
+      try {
+        sends = slot.sendHeld(nowMs) || sends;
+      } catch (error) {
+        // A fault of one slot must not hold up the others.
+        slot.fault(error);
+      }
+      waits ||= slot.hasHeld;
+    }
+  }
+  return waits;
 }

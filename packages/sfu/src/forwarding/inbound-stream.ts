@@ -151,6 +151,8 @@ export class InboundStream {
   #lastTimestamp = -1;
   #reordered = 0;
   lastKeyframeTimestamp = -1;
+  /** Of the key picture before that, whose packets may still wait to be sent. */
+  #keyframeBefore = -1;
   markers = 0;
   keyframeCount = 0;
   nacks = 0;
@@ -207,6 +209,18 @@ export class InboundStream {
   /** Returns whether viewers have this packet: its number must never be used for another payload. */
   wasRestored(sequence: number): boolean {
     return this.#restored?.[sequence % RESTORED] === sequence;
+  }
+
+  /** Returns whether this is the timestamp of one of the last two key pictures. */
+  isKeyPicture(timestamp: number): boolean {
+    return timestamp === this.lastKeyframeTimestamp || timestamp === this.#keyframeBefore;
+  }
+
+  /** Counts a key picture. */
+  countKeyframe(timestamp: number): void {
+    this.#keyframeBefore = this.lastKeyframeTimestamp;
+    this.lastKeyframeTimestamp = timestamp;
+    this.keyframeCount++;
   }
 
   /** Returns our number of the sender's packet with this unwrapped number. */

@@ -10,6 +10,7 @@ import { StandingDelay } from '../bandwidth/standing-delay.js';
 import type { MediaRoomEvent, OutboundSlot, OutboundTrackStats, Variant } from '../media-engine.js';
 import type { MediaContext } from '../context.js';
 import { allocationSlot } from './allocation-slot.js';
+import { sendHeld } from './held-packets.js';
 import { OutboundTrack } from './outbound-track.js';
 import type { SlotReceiver } from './slot-receiver.js';
 import type { QualitySigns } from './quality-meter.js';
@@ -74,6 +75,7 @@ export class OutboundSide implements SlotReceiver {
   #announcedAtMs = Number.NEGATIVE_INFINITY;
   readonly repairs = new RepairBudget();
   readonly pacer = new Pacer();
+  hasHeld = false;
   #feedbackLeft = FEEDBACK_PER_TICK;
   #nackedLeft = NACKED_PER_TICK;
   #nackedSlot: OutboundTrack | undefined;
@@ -370,20 +372,12 @@ export class OutboundSide implements SlotReceiver {
       this.#probes.tick(nowMs);
       if (!this.#probes.active) this.#estimator!.endProbe();
     }
-    this.#sendHeld(nowMs);
+    if (this.hasHeld) this.hasHeld = sendHeld(this.slots, nowMs);
     if (nowMs >= this.#allocationDueMs) {
       const reported = this.#estimator?.reported;
       if (reported !== undefined) this.#redundancy.count(reported, nowMs, this.#standing.ms);
       this.#allocate(nowMs);
       this.#allocationDueMs = nowMs + ALLOCATION_INTERVAL_MS;
-    }
-  }
-
-  /** Sends what waits for room on the link, of each slot in turn. */
-  #sendHeld(nowMs: number): void {
-    for (let waits = true; waits; ) {
-      waits = false;
-      for (const slot of this.slots.values()) waits = slot.sendHeld(nowMs) || waits;
     }
   }
 

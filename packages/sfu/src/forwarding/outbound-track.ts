@@ -7,6 +7,7 @@ import {
   RoundTripClock,
   type RtpView,
   type SenderInfo,
+  timestampDelta,
 } from '@bloom/rtp';
 import type { SealStream } from '@bloom/webrtc';
 import type { OutboundSlot } from '../media-engine.js';
@@ -256,6 +257,7 @@ export class OutboundTrack implements TrackSubscriber {
     this.numbering.mapper.switchTo(sequence, view.timestamp, nowMs);
     this.#payloads?.switchTo(stream.payload);
     this.layers.reset();
+    this.#lastKeyframeTimestamp = -1;
     if (stream.layers !== undefined) this.#beginLayers(stream.layers, isFirst);
     if (this.#firstMediaMs < 0) this.#firstMediaMs = nowMs;
     this.reportDueMs = nowMs;
@@ -285,17 +287,18 @@ export class OutboundTrack implements TrackSubscriber {
     }
   }
 
+  /** True if packets wait for room on the client's link. */
+  get hasHeld(): boolean {
+    return this.source !== undefined && this.#held.waits;
+  }
+
   /**
-   * Sends the next packet that waits for room on the client's link, if there is room or the packet has waited too long.
+   * Sends the next packet that waits for room on the client's link, if there is room or the packet can wait no longer.
    * Returns false if none does.
    */
   sendHeld(nowMs: number): boolean {
-    const { source, receiver } = this;
-    if (source === undefined || !this.#held.waits) return false;
-    if (!receiver.pacer.hasRoom(nowMs)) {
-      if (!this.#held.isOverdue(nowMs)) return false;
-      receiver.pacer.lapse(nowMs);
-    }
+    const { source } = this;
+    if (source === undefined || !this.#held.mayLeave(source, this.receiver.pacer, nowMs)) return false;
     const sequence = this.#held.take(source.newest);
     if (sequence < 0) return false;
     if (this.#held.isEmpty(sequence)) this.numbering.mapper.drop(sequence);
@@ -309,8 +312,11 @@ export class OutboundTrack implements TrackSubscriber {
     if (!this.repair.readStored(stream, sequence, nowMs)) return false;
     const { storedView, sealer } = this.#context;
     sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
-    this.#send(storedView, stream.storedPayload, sequence, -1, nowMs);
-    sealer.end();
+    try {
+      this.#send(storedView, stream.storedPayload, sequence, -1, nowMs);
+    } finally {
+      sealer.end();
+    }
     return true;
   }
 
@@ -330,7 +336,9 @@ export class OutboundTrack implements TrackSubscriber {
 
   /** Returns whether a packet that has arrived waits for room on the client's link. Sound never does. */
   #waits(sequence: number, nowMs: number): boolean {
-    return this.params.kind === 'video' && this.#held.holds(sequence, this.receiver.pacer, nowMs);
+    if (this.params.kind !== 'video' || !this.#held.holds(sequence, this.receiver.pacer, nowMs)) return false;
+    this.receiver.hasHeld = true;
+    return true;
   }
 
   #send(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
@@ -393,7 +401,8 @@ export class OutboundTrack implements TrackSubscriber {
     numbering.octetsSent += payloadLength;
     this.#context.packetsForwarded++;
     if (marker) this.markers++;
-    if (view.timestamp === source.lastKeyframeTimestamp && view.timestamp !== this.#lastKeyframeTimestamp) {
+    const before = this.#lastKeyframeTimestamp;
+    if (source.isKeyPicture(view.timestamp) && (before < 0 || timestampDelta(before, view.timestamp) > 0)) {
       this.#lastKeyframeTimestamp = view.timestamp;
       this.repair.keyTimestamp = mapper.timestamp;
       this.#lastKeyframeMs = nowMs;

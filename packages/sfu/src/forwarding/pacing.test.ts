@@ -102,6 +102,28 @@ test('what is too much for the link for long waits for less than a second', () =
   expect(seen).toHaveLength(200);
 });
 
+test('packets leave before the store needs their place', () => {
+  for (let bursts = 0; bursts < 18; bursts += 1) {
+    burst(50);
+    world.advance(50);
+  }
+  world.advance(920);
+  expect(seen).toHaveLength(900);
+  expect(gaps()).toEqual(new Set([1]));
+});
+
+test('two key pictures that wait together both count', () => {
+  const keyframes = (): number => {
+    const { outbound } = world.stats().transports.find(({ peerId }) => peerId === 'sub')!;
+    return outbound.reduce((sum, track) => sum + track.keyframes, 0);
+  };
+  const before = keyframes();
+  burst(20);
+  for (const packet of [1, 2].flatMap(() => camera.vp8Frame({ key: true, size: 1_000 }))) publisher.send(packet);
+  world.advance(920);
+  expect(keyframes() - before).toBe(2);
+});
+
 test.each([1_500, 30_000])('a gap of %d packets during a burst stays visible to the viewer', (packets) => {
   burst(20);
   camera.sequence += packets;

@@ -225,9 +225,8 @@ export class PublishedTrack {
   #isNewKeyframe(stream: InboundStream): boolean {
     if (this.#voice !== undefined) return stream.forwarding.length < this.slots.size;
     const { timestamp } = this.#context.view;
-    if (stream.lastKeyframeTimestamp === timestamp) return false;
-    stream.lastKeyframeTimestamp = timestamp;
-    stream.keyframeCount++;
+    if (stream.isKeyPicture(timestamp)) return false;
+    stream.countKeyframe(timestamp);
     this.activity.countKeyframe(stream.index);
     stream.keyframes.keyframe();
     return true;

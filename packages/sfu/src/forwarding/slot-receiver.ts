@@ -22,6 +22,8 @@ export interface SlotReceiver {
   startBps(formerBps: number): number;
   readonly repairs: RepairBudget;
   readonly pacer: Pacer;
+  /** True while packets of a slot may wait for room. */
+  hasHeld: boolean;
   fault(error: unknown): void;
   emit(event: MediaRoomEvent): void;
 }

@@ -1,4 +1,4 @@
-// What a newcomer sees of a stream with several layers (SVC), and how soon.
+// What viewers see of a stream with several layers (SVC), and how soon.
 import { describe, expect, test } from '@jest/globals';
 import { payloadFormat, RtcpReader, RtpView } from '@bloom/rtp';
 import { MemoryWorld, type SeenPacket } from '../testing/memory-port.js';
@@ -48,8 +48,8 @@ interface Case {
   readonly seconds: number;
   /** Time from one picture to the next, ms. */
   readonly pictureMs?: number;
-  /** Returns the bytes of the spatial layers of a picture. */
-  sizesOf(isKey: boolean, temporal: number): readonly number[];
+  /** Returns the bytes of the spatial layers of a picture. `count`: pictures since the last key picture. */
+  sizesOf(isKey: boolean, temporal: number, count: number): readonly number[];
 }
 
 /** Factors of all sizes, and of those of key pictures. */
@@ -78,7 +78,7 @@ function watch({ codec, capacityBps, queueMs, seconds, pictureMs = 33, sizesOf }
         isKeyWanted = false;
         count = key ? 0 : count + 1;
         const temporal = PATTERN[count % PATTERN.length]!;
-        const picture = { key, sizes: [...sizesOf(key, temporal)], temporal, elapsedMs: pictureMs };
+        const picture = { key, sizes: [...sizesOf(key, temporal, count)], temporal, elapsedMs: pictureMs };
         const packets = codec === 'vp9' ? camera.vp9Picture(picture) : camera.av1Picture(picture);
         for (const packet of packets) publisher.send(packet);
       }
@@ -138,5 +138,17 @@ describe('a newcomer', () => {
     const viewer = watch({ codec, capacityBps: 20_000_000, queueMs: 300, sizesOf, seconds: 3 });
     expect(viewer.firstMs).toBeLessThan(100);
     expect(viewer.sizeMs.get(size)).toBeLessThan(1_300);
+  });
+});
+
+describe('a viewer of an encoder that skips layers', () => {
+  test.each([
+    { layer: 2, capacityBps: 20_000_000 },
+    { layer: 1, capacityBps: 500_000 },
+  ])('sees all its pictures without layer $layer at $capacityBps bit/s', ({ layer, capacityBps }) => {
+    const sizesOf: Case['sizesOf'] = (isKey, _temporal, count) =>
+      SIZES.vp9.map((size, spatial) => (spatial === layer && count % 7 === 6 ? 0 : size * (isKey ? 3 : 0.6)));
+    const viewer = watch({ codec: 'vp9', capacityBps, queueMs: 300, sizesOf, seconds: 8 });
+    expect(viewer.longestPauseMs).toBeLessThan(500);
   });
 });

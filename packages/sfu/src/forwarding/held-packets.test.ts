@@ -68,7 +68,7 @@ test('lets a packet without room wait for its own 900 ms at most, and then gives
     store.put(sequence, Buffer.alloc(10), 0, 10, atMs);
     held.holds(sequence, full, atMs);
   }
-  const mayLeave = (nowMs: number): boolean => held.mayLeave({ store, newest: 101 }, full, nowMs);
+  const mayLeave = (nowMs: number): boolean => held.mayLeave({ store, newest: 101, openEnd: -1 }, full, nowMs);
   held.take(101);
   expect([900, 1_400].map(mayLeave)).toEqual([false, false]);
   expect(mayLeave(1_401)).toBe(true);
@@ -78,7 +78,7 @@ test('lets a packet without room wait for its own 900 ms at most, and then gives
 test('lets a packet leave without room once the store needs its place, or if it is missing', () => {
   const store = new PacketStore({ packets: 16, bytes: 1_000 });
   held.holds(100, full, 0);
-  const mayLeave = (newest: number): boolean => held.mayLeave({ store, newest }, full, 0);
+  const mayLeave = (newest: number): boolean => held.mayLeave({ store, newest, openEnd: -1 }, full, 0);
   expect(mayLeave(101)).toBe(true);
   for (const sequence of [100, 101, 102]) store.put(sequence, Buffer.alloc(200), 0, 200, 0);
   expect(mayLeave(102)).toBe(true);

@@ -6,6 +6,8 @@ const MAX_WAIT_MS = 900;
 /** Packets without media that are remembered while they wait. The numbers of more of them stay missing. */
 const MAX_EMPTY = 256;
 
+type HeldSource = Pick<InboundStream, 'store' | 'newest' | 'openEnd'>;
+
 /**
  * Tells which packets of a slot's source wait for room on the client's link. They stay in the publisher's store, and
  * are numbered when they leave: what is no longer wanted by then leaves no gap. Pure.
@@ -51,8 +53,8 @@ export class HeldPackets {
   }
 
   /** Returns whether the next packet that waits may leave: there is room, or it can wait no longer. */
-  mayLeave({ store, newest }: Pick<InboundStream, 'store' | 'newest'>, pacer: Pacer, nowMs: number): boolean {
-    if (!this.waits) return false;
+  mayLeave({ store, newest, openEnd }: HeldSource, pacer: Pacer, nowMs: number): boolean {
+    if (!this.waits || this.#first === openEnd) return false;
     // A missing packet needs no room.
     if (pacer.hasRoom(nowMs) || !store.find(this.#first, nowMs)) return true;
     if (store.find(this.#first, nowMs, MAX_WAIT_MS)) return store.isCrowded(this.#first, newest);

@@ -8,7 +8,7 @@ import {
   type PayloadReader,
   ReceiveStatistics,
   type RedReader,
-  type RtpView,
+  RtpView,
   SenderClock,
   SequenceUnwrapper,
   timestampDelta,
@@ -85,6 +85,8 @@ export interface TrackSubscriber {
   switchTo(stream: InboundStream, view: RtpView, sequence: number, nowMs: number): void;
   /** Forwards one packet of the current source. `audioLevel` is -1 if there is none. */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void;
+  /** Forwards the packet that was `InboundStream.openEnd`, if the subscriber has waited for the one after it. */
+  forwardEnd?(view: RtpView, payload: PayloadReader, sequence: number, nowMs: number): void;
   /**
    * Sends the packets at and after the switch point that arrived before the packet we switched at: they are in the
    * store.
@@ -137,10 +139,15 @@ export class InboundStream {
    * Limits how often a source that the SDP does not name replaces this variant's source. Created with the first one.
    */
   replacements: Allowance | undefined;
+  /** The newest packet if only the next one tells whether its picture goes on; otherwise -1. */
+  openEnd = -1;
   /** True once media has arrived; before that the SDP only announces the stream. */
   started = false;
 
   readonly #openedMs: number;
+  readonly #format: PayloadFormat;
+  /** Reads the packet after one that is sent. Created with the first one. */
+  #next: { view: RtpView; payload: PayloadReader } | undefined;
   readonly #storedPackets: number;
   readonly #rate = new SmoothedRate(RATE_SMOOTHING);
   /** Received, and forwarded to nobody. */
@@ -151,7 +158,7 @@ export class InboundStream {
   #lastTimestamp = -1;
   #reordered = 0;
   lastKeyframeTimestamp = -1;
-  /** Of the key picture before that, whose packets may still wait to be sent. */
+  /** Timestamp of the key picture before that, whose packets may still wait to be sent. */
   #keyframeBefore = -1;
   markers = 0;
   keyframeCount = 0;
@@ -171,6 +178,7 @@ export class InboundStream {
     this.announce(options.announced);
     this.ssrc = options.ssrc;
     this.descriptors = new DependencyDescriptors(options.descriptorId);
+    this.#format = options.format;
     this.payload = options.format.createReader(this.descriptors);
     this.storedPayload = options.format.createReader(this.descriptors);
     this.layers = options.mayBeLayered ? new LayerRates() : undefined;
@@ -256,6 +264,27 @@ export class InboundStream {
     const isRead = this.payload.read(view);
     this.#unneededBytes += bytes - view.payloadLength;
     return isRead;
+  }
+
+  /** Reads a packet of the store into `view` and `storedPayload`. Returns false if it is not there. */
+  readStored(view: RtpView, sequence: number, nowMs: number): boolean {
+    const { store } = this;
+    return (
+      store.find(sequence, nowMs) && view.parse(store.buffer, store.start, store.end) && this.storedPayload.read(view)
+    );
+  }
+
+  /**
+   * Returns the spatial layer of the packet after this one, `Infinity` if it is of another picture than that with this
+   * timestamp, and -1 if it has not arrived.
+   */
+  layerAfter(sequence: number, timestamp: number, nowMs: number): number {
+    const { store } = this;
+    this.#next ??= { view: new RtpView(), payload: this.#format.createReader(this.descriptors) };
+    const { view, payload } = this.#next;
+    if (!store.find(sequence + 1, nowMs) || !view.parse(store.buffer, store.start, store.end)) return -1;
+    if (view.timestamp !== timestamp) return Infinity;
+    return payload.read(view) ? payload.spatialLayer : -1;
   }
 
   /** Returns true while earlier packets of the picture are missing, or if this one is too deep in it to tell. */

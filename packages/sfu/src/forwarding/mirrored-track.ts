@@ -116,13 +116,10 @@ export class MirroredTrack extends PublishedTrack {
     super.requestKeyframe(variant, nowMs);
   }
 
-  /** The publisher's worker runs the timers of the track; here only keyframe requests are repeated. */
+  /** The publisher's worker runs the timers of the track; here only those of its streams run. */
   override tick(nowMs: number): void {
     if (nowMs >= this.#lookAtMs) this.#look(nowMs);
-    if (this.params.kind !== 'video') return;
-    for (const stream of this.streams) {
-      if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
-    }
+    if (this.params.kind === 'video') this.tickStreams(nowMs);
   }
 
   #want(variant: Variant, nowMs: number): void {

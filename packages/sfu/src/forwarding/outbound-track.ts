@@ -92,6 +92,8 @@ export class OutboundTrack implements TrackSubscriber {
   #lastKeyframeMs = Number.NEGATIVE_INFINITY;
   /** Number of the packet at which the last switch was made. */
   #switchedAt = -1;
+  /** Packet that waits for the one after it: see `InboundStream.openEnd`. */
+  #openEnd = -1;
   /** First packet of the source that the client gets. */
   #firstOfSource = 0;
 
@@ -271,6 +273,7 @@ export class OutboundTrack implements TrackSubscriber {
     });
     this.#switchedAt = sequence;
     this.#firstOfSource = sequence;
+    this.#openEnd = -1;
     this.#held.start(sequence);
   }
 
@@ -331,7 +334,14 @@ export class OutboundTrack implements TrackSubscriber {
    */
   forward(view: RtpView, payload: PayloadReader, sequence: number, audioLevel: number, nowMs: number): void {
     if (this.#waits(sequence, nowMs)) return;
-    this.#send(view, payload, sequence, audioLevel, nowMs);
+    if (sequence === this.source?.openEnd && this.layers.mayGoOn(payload)) this.#openEnd = sequence;
+    else this.#send(view, payload, sequence, audioLevel, nowMs);
+  }
+
+  forwardEnd(view: RtpView, payload: PayloadReader, sequence: number, nowMs: number): void {
+    if (this.#openEnd !== sequence) return;
+    this.#openEnd = -1;
+    this.forward(view, payload, sequence, -1, nowMs);
   }
 
   /** Returns whether a packet that has arrived waits for room on the client's link. Sound never does. */
@@ -353,7 +363,9 @@ export class OutboundTrack implements TrackSubscriber {
         if (mapper.drop(sequence) || !mapper.map(sequence, view.timestamp, nowMs)) return;
         return this.repair.fillGap(this.#stream, this.#header, view, source.id, nowMs);
       }
-      marker ||= this.layers.endsPicture(payload);
+      if (!marker && payload.endsLayer) {
+        marker = this.layers.endsPicture(payload, source.layerAfter(sequence, view.timestamp, nowMs));
+      }
     }
     if (!mapper.map(sequence, view.timestamp, nowMs)) return;
     const payloads = this.#payloads;

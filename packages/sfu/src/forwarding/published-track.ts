@@ -15,6 +15,8 @@ import { TrackSilence } from './track-silence.js';
 const SETTLE_MS = 200;
 /** Interval of the bitrate measurement, ms. */
 const MEASURE_MS = 1000;
+/** Longest wait of the end of a layer for the packet after it, ms: longer than encoders take for a layer. */
+const MAX_OPEN_MS = 250;
 
 /** Room for the longest header and the SRTP tag. */
 export const PACKET_OVERHEAD = 64;
@@ -161,6 +163,7 @@ export class PublishedTrack {
     const crossings = this.crossings[stream.index]!;
     if (view.isPaddingOnly || this.blocked || !stream.read(view)) {
       if (!view.isPaddingOnly && !this.blocked) this.owner.dropped('malformed_media', this, nowMs);
+      this.#resolveEnd(stream, sequence, nowMs);
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.skip(sequence);
       for (let i = 0; i < crossings.length; i++) crossings[i]!.skip(view, sequence);
       return;
@@ -172,6 +175,7 @@ export class PublishedTrack {
     if (view.paddingLength > 0) view.buffer[view.start]! &= 0xdf;
     stream.store.put(sequence, view.buffer, view.start, view.payloadEnd, nowMs);
     stream.layers?.count(payload, view.payloadLength, nowMs);
+    this.#resolveEnd(stream, sequence, nowMs);
 
     let audioLevel = -1;
     if (this.#voice !== undefined) {
@@ -194,6 +198,9 @@ export class PublishedTrack {
     }
     for (let i = 0; i < crossings.length; i++) crossings[i]!.forward(view, sequence);
     if (forwarding.length === 0) return;
+    // What ends a layer ends the picture too if its encoder skips the layers above. Only the next packet tells.
+    const isOpen = payload.endsLayer && !view.marker && sequence === stream.newest && stream.layers!.spatial > 1;
+    if (isOpen) stream.openEnd = sequence;
     sealer.begin(view.buffer, view.payloadStart, view.payloadEnd);
     for (let i = 0; i < forwarding.length; i++) {
       const slot = forwarding[i]!;
@@ -208,6 +215,24 @@ export class PublishedTrack {
     if (startsKeyframe && sequence < stream.newest) {
       for (let i = 0; i < forwarding.length; i++) forwarding[i]!.catchUp(stream, sequence, nowMs);
     }
+  }
+
+  /** Sends the end of a layer to those subscribers who have waited for a packet after it, such as this one. */
+  #resolveEnd(stream: InboundStream, sequence: number, nowMs: number): void {
+    const { openEnd, forwarding } = stream;
+    if (openEnd < 0 || sequence <= openEnd) return;
+    stream.openEnd = -1;
+    const { storedView, sealer } = this.#context;
+    if (!stream.readStored(storedView, openEnd, nowMs)) return;
+    sealer.begin(storedView.buffer, storedView.payloadStart, storedView.payloadEnd);
+    for (const slot of forwarding) {
+      try {
+        slot.forwardEnd?.(storedView, stream.storedPayload, openEnd, nowMs);
+      } catch (error) {
+        slot.fault(error);
+      }
+    }
+    sealer.end();
   }
 
   /**
@@ -382,9 +407,7 @@ export class PublishedTrack {
     if (this.#voice?.tick(nowMs)) this.#voiceChanged();
     if (this.#silence.isDue(nowMs)) this.#lookForMedia(nowMs);
     if (this.params.kind !== 'video') return;
-    for (const stream of this.streams) {
-      if (stream?.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
-    }
+    this.tickStreams(nowMs);
     if (!this.#settled && this.#firstMediaMs >= 0 && nowMs - this.#firstMediaMs >= SETTLE_MS) {
       this.#settled = true;
       this.version++;
@@ -397,6 +420,16 @@ export class PublishedTrack {
     this.#measure(nowMs);
     this.#demand.tick(nowMs);
     if (!this.muted && !this.blocked) this.#checkActivity(nowMs);
+  }
+
+  /** Repeats keyframe requests, and sends the ends of layers after which nothing comes. */
+  protected tickStreams(nowMs: number): void {
+    for (const stream of this.streams) {
+      if (stream === undefined) continue;
+      if (stream.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
+      const { openEnd } = stream;
+      if (openEnd >= 0 && !stream.store.find(openEnd, nowMs, MAX_OPEN_MS)) this.#resolveEnd(stream, openEnd + 1, nowMs);
+    }
   }
 
   /** Time without media as of the last check; 0 while no media is expected. */

@@ -9,7 +9,7 @@ export interface SlotHeaders {
   readonly full: OutboundHeader;
   /** Without the mid, for a client that knows the SSRC. */
   readonly plain: OutboundHeader;
-  /** Of retransmissions; undefined without a stream for them. */
+  /** Header of retransmissions; undefined without a stream for them. */
   readonly rtx: OutboundHeader | undefined;
 }
 

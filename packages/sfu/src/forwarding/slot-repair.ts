@@ -64,10 +64,10 @@ export class SlotRepair {
   /** Reads a packet from a publisher's store into the context's `storedView` and the stream's `storedPayload`. */
   readStored(stream: InboundStream, sequence: number, nowMs: number): boolean {
     const { storedView } = this.#context;
-    const { store } = stream;
-    if (!store.find(sequence, nowMs) || !storedView.parse(store.buffer, store.start, store.end)) return false;
     const isRead = this.#headers.rewrites || stream.layers !== undefined;
-    return !isRead || stream.storedPayload.read(storedView);
+    if (isRead) return stream.readStored(storedView, sequence, nowMs);
+    const { store } = stream;
+    return store.find(sequence, nowMs) && storedView.parse(store.buffer, store.start, store.end);
   }
 
   /**

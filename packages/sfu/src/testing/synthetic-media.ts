@@ -129,14 +129,15 @@ export class SyntheticSource {
 
   /**
    * Returns one picture of scalable VP9: `sizes` are the bytes of its spatial layers, each in packets of at most 1,000
-   * bytes. Upper layers refer to lower ones in key pictures only, as in the mode L3T3_KEY.
+   * bytes. Upper layers refer to lower ones in key pictures only, as in the mode L3T3_KEY. A layer of 0 bytes is
+   * skipped; as from Chromium's encoder, only the highest layer has the marker.
    */
   vp9Picture({ key = false, sizes = [100], temporal = 0, elapsedMs = 33 } = {}): Buffer[] {
     this.timestamp = (this.timestamp + Math.round(elapsedMs * 90)) >>> 0;
     this.pictureId = (this.pictureId + 1) & 0x7fff;
     if (temporal === 0) this.tl0 = (this.tl0 + 1) & 0xff;
     return sizes.flatMap((size, spatial) => {
-      const count = Math.max(1, Math.ceil(size / 1000));
+      const count = Math.ceil(size / 1000);
       return Array.from({ length: count }, (_, i) => {
         const bounds = (i === 0 ? 0x08 : 0) | (i === count - 1 ? 0x04 : 0);
         const layer = (temporal << 5) | 0x10 | (spatial << 1) | (key && spatial > 0 ? 1 : 0);

@@ -110,6 +110,26 @@ describe('selected layers', () => {
     expect(selection.wanted).toEqual(wanted);
   });
 
+  test('end a picture with the last packet before another picture, or before a layer that does not flow', () => {
+    const selection = new LayerSelection();
+    expect(selection.takes(packet({ key: true }), 1, true)).toBe(true);
+    expect([-1, 1, 2, Infinity].map((next) => selection.endsPicture(packet({}), next))).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+    selection.wanted = { spatial: 1, temporal: 2 };
+    expect(selection.takes(packet({}), 2, true)).toBe(true);
+    expect([-1, 1, 2, Infinity].map((next) => selection.endsPicture(packet({}), next))).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ]);
+    expect([0, 1].map((spatial) => selection.mayGoOn(packet({ spatial })))).toEqual([true, false]);
+  });
+
   test('shrink with the next picture, and grow with a key picture only', () => {
     const selection = new LayerSelection();
     expect(selection.takes(packet({ key: true }), 1, true)).toBe(true);
@@ -118,7 +138,7 @@ describe('selected layers', () => {
     expect(selection.wantsKeyframe(rates(1), 0)).toBe(true);
     expect(selection.takes(packet({ spatial: 2 }), 1, true)).toBe(true);
     expect(selection.takes(packet({}), 2, true)).toBe(true);
-    expect(selection.endsPicture(packet({}))).toBe(true);
+    expect(selection.endsPicture(packet({}), 1)).toBe(true);
     expect(selection.takes(packet({ spatial: 1 }), 2, true)).toBe(false);
     selection.setAllocation(Infinity, rates(1));
     expect(selection.wantsKeyframe(rates(1), 0)).toBe(true);

@@ -188,8 +188,16 @@ export class LayerSelection {
     this.#temporal = temporal;
   }
 
-  /** Returns whether a packet that `takes` accepted is the last of its picture for the subscriber. */
-  endsPicture({ endsLayer, spatialLayer }: PayloadReader): boolean {
-    return endsLayer && spatialLayer === this.#spatial;
+  /** Returns whether packets of the same picture may follow for the subscriber after this one. */
+  mayGoOn({ spatialLayer }: PayloadReader): boolean {
+    return spatialLayer < this.#spatial;
+  }
+
+  /**
+   * Returns whether a packet that `takes` accepted, the last of its layer, is the last of its picture for the
+   * subscriber. `next` is the layer of the packet after it: see `InboundStream.layerAfter`.
+   */
+  endsPicture({ spatialLayer }: PayloadReader, next: number): boolean {
+    return spatialLayer === this.#spatial || next > this.#spatial || next === Infinity;
   }
 }

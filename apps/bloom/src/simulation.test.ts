@@ -1,7 +1,13 @@
 // Whole clusters in virtual time; see docs/reference/simulation.md. `npm run simulate` runs more histories.
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import { Dice } from './testing/simulation/dice.js';
+import { disturb } from './testing/simulation/faults.js';
 import { planHistory, runHistory, type History } from './testing/simulation/history.js';
 import { type PlantedFault, PLANTED_FAULTS } from './testing/simulation/planted-faults.js';
+import { VirtualCluster } from './testing/simulation/virtual-cluster.js';
+
+// Histories run in virtual time and end after a number of tasks; how long that takes says nothing about the nodes.
+jest.setTimeout(600_000);
 
 /**
  * Seeds whose histories have exposed a fault. 1235: a node denied a room that had been deleted and recreated while the
@@ -50,6 +56,15 @@ describe('a simulated cluster', () => {
   test('produces another history for another seed', async () => {
     const [first, second] = [await runHistory(planHistory(1)), await runHistory(planHistory(2))];
     expect(second.hash).not.toBe(first.hash);
+  });
+
+  test('lets every fault strike a node that is neither frozen nor draining', async () => {
+    const cluster = new VirtualCluster({ seed: 1, nodes: 3 });
+    await cluster.world.run(1_000);
+    for (const { machine } of cluster.nodes.slice(1)) cluster.world.freeze(machine);
+    for (let seed = 0; seed < 10; seed += 1) disturb(cluster, ['clock'], new Dice(seed));
+    cluster.end();
+    expect(cluster.faults).toBe(10);
   });
 
   test('breaks a rule when a history does not end, after the same number of tasks on every machine', async () => {

@@ -193,14 +193,15 @@ function otherHost({ cluster, node, dice }: Strike): string {
 
 /** Returns the kinds of faults of one history: some have them all, others only a few, or none. */
 export function someFaults(dice: Dice): readonly string[] {
-  const share = dice.pick([0, 0.3, 0.6, 1]);
+  const share = dice.pick([0, 0.3, 0.3, 0.3, 0.6, 0.6, 1, 1]);
   return KINDS.filter(() => dice.random() < share);
 }
 
-/** Triggers one of the faults on one random node, unless that node is already frozen, stopping or draining. */
+/** Triggers one of the faults on a random node that is not frozen, stopping or draining already. */
 export function disturb(cluster: VirtualCluster, kinds: readonly string[], dice: Dice): void {
-  const [node, kind] = [dice.pick(cluster.nodes), dice.pick(kinds)];
-  if (node === undefined || kind === undefined || node.machine.frozen || node.host.draining) return;
+  const well = cluster.nodes.filter(({ machine, host }) => !machine.frozen && !host.draining);
+  const [node, kind] = [dice.pick(well), dice.pick(kinds)];
+  if (node === undefined || kind === undefined) return;
   cluster.note(`${node.machine.host} ${kind}`);
   cluster.wasDisturbed = true;
   cluster.faults += 1;

@@ -13,6 +13,11 @@ const TROUBLE_MS = 60_000;
 /** Dead links are detected within 10 s, and dials are repeated at least every 15 s. */
 const HEALING_MS = 75_000;
 const START_MS = 3_000;
+/** Ranges of the time between two faults. Only the slow pace leaves a standby the time in which it has to take over. */
+const PACES = [
+  [1_000, 10_000],
+  [300, 3_000],
+] as const;
 
 /** Something that a client does or that goes wrong. Its own seed decides about its details. */
 export interface Move {
@@ -52,7 +57,7 @@ export function planHistory(seed: number, nodes?: number, hasStandbys?: boolean)
   const faults = someFaults(dice);
   repeat('request', TROUBLE_MS + 30_000, [10, 1_500]);
   repeat('person', TROUBLE_MS + 30_000, [10, 3_000]);
-  repeat('fault', TROUBLE_MS, [1_000, 10_000]);
+  repeat('fault', TROUBLE_MS, dice.pick(PACES));
   return { seed, nodes, faults, hasStandbys, moves: moves.toSorted((a, b) => a.atMs - b.atMs) };
 }
 

@@ -76,6 +76,71 @@ describe('a cluster of three nodes with standbys', () => {
       await cluster.world.run(500);
       expect(outcomes).toEqual(['attached']);
     });
+
+    describe('while its owner, started again, knows nothing of the room and a vote is missing', () => {
+      const third = (): string => (standby === 'n2' ? 'n3' : 'n2');
+
+      async function restart(lose: () => void): Promise<void> {
+        lose();
+        cluster.kill(node('n1'), true);
+        await cluster.world.run(300);
+        cluster.boot('n1');
+      }
+
+      function loseLinks(): void {
+        cluster.wasSplit = true;
+        cut(third());
+        cluster.network.reset(third(), standby);
+      }
+
+      const ask = (host: string): Promise<unknown> => on(node(host), () => node(host).rooms.getRoom('kitchen'));
+      const mayGoOn = { code: 'OWNER_UNREACHABLE', message: 'Room kitchen may go on at another node soon' };
+
+      test('denies the room at no node', async () => {
+        await restart(loseLinks);
+        await cluster.world.run(4_000);
+        for (const host of ['n1', standby]) await expect(ask(host)).rejects.toMatchObject(mayGoOn);
+        heal(third());
+        await untilOn(standby, 'kitchen', 15_000);
+        expect(await ask('n1')).toMatchObject({ id: 'kitchen' });
+      });
+
+      test('lets them wait at the new process, from its first moments on', async () => {
+        await restart(() => cluster.world.freeze(node(third()).machine));
+        await cluster.world.run(20);
+        enter('n1');
+        await cluster.world.run(1_200);
+        enter('n1');
+        await cluster.world.run(100);
+        expect(outcomes).toEqual([]);
+        cluster.world.thaw(node(third()).machine);
+        await untilOn(standby, 'kitchen', 1_500);
+        await cluster.world.run(500);
+        expect(outcomes).toEqual(['attached', 'attached']);
+      });
+
+      test('lets nobody wait longer than 5 s at a time', async () => {
+        await restart(loseLinks);
+        await cluster.world.run(3_000);
+        enter('n1');
+        await cluster.world.run(4_900);
+        expect(outcomes).toEqual([]);
+        await cluster.world.run(200);
+        expect(outcomes).toEqual(['RoomError: Room kitchen may go on at another node soon']);
+      });
+    });
+  });
+
+  test('denies a room that has been deleted, at every node', async () => {
+    const owner = node('n1');
+    await open(owner, 'kitchen');
+    const asked = on(owner, async () => {
+      await owner.rooms.deleteRoom('kitchen');
+      return owner.rooms.getRoom('kitchen');
+    });
+    await expect(asked).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+    for (const each of cluster.nodes)
+      await expect(on(each, () => each.rooms.getRoom('kitchen'))).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
   });
 
   test('keeps a room whose machine has lost its power, within 10 s', async () => {
@@ -393,6 +458,18 @@ test('lets a room go on at the node that it has just left', async () => {
   await cluster.world.run(20_000);
   expect(owners('kitchen')).toEqual(['n1']);
   expect((await on(node('n1'), () => node('n1').rooms.getRoom('kitchen'))).id).toBe('kitchen');
+});
+
+test('denies no room before it has had time to meet the other members', async () => {
+  await start(1);
+  const ask = (): Promise<unknown> => on(node('n1'), () => node('n1').rooms.getRoom('kitchen'));
+  await expect(ask()).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
+  cluster.kill(node('n1'), true);
+  cluster.boot('n1');
+  await cluster.world.run(20);
+  await expect(ask()).rejects.toMatchObject({ code: 'OWNER_UNREACHABLE' });
+  await cluster.world.run(2_000);
+  await expect(ask()).rejects.toMatchObject({ code: 'ROOM_NOT_FOUND' });
 });
 
 test('has no standbys in a cluster of one', async () => {

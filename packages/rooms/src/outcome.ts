@@ -66,6 +66,13 @@ export function ownerUnreachable(roomId: string, node: string, cause?: unknown):
   return new RoomError('OWNER_UNREACHABLE', `Room ${roomId} is on ${node}, which is currently unreachable`, { cause });
 }
 
+/** Nobody runs the room, but it may go on at its standby. */
+export class AwaitedRoomError extends RoomError {}
+
+export function roomAwaited(roomId: string): AwaitedRoomError {
+  return new AwaitedRoomError('OWNER_UNREACHABLE', `Room ${roomId} may go on at another node soon`);
+}
+
 /** The error for an owner that runs another release and does not know the request. `release` null = unannounced. */
 export function requestUnknown(
   { roomId, node, release }: { roomId: string; node: string; release: string | null },

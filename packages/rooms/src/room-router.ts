@@ -5,7 +5,7 @@ import type { RoomRegistry } from './cluster/room-registry.js';
 import type { ComponentType } from './component-schemas.js';
 import type { RoomHost } from './room-host.js';
 import { sendableOptions } from './options.js';
-import { ownerUnreachable, refusals, requestUnknown, unwrap, type Outcome } from './outcome.js';
+import { AwaitedRoomError, ownerUnreachable, refusals, requestUnknown, unwrap, type Outcome } from './outcome.js';
 import { attachSocket } from './peer/attach.js';
 import { verifyPeerToken } from './peer/credentials.js';
 import type { RoomAnswer, RoomCalls, RoomRef } from './room/room-messages.js';
@@ -230,7 +230,8 @@ export class RoomRouter implements RoomService {
       .catch(async (error: unknown) => {
         // Rooms with LiveKit clients have no standby.
         const waits = how.client === 'sdk' && isUnreachable(error);
-        if (!waits || (await registry?.standby.comesBack(roomId)) !== true) throw error;
+        const isAwaited = error instanceof AwaitedRoomError;
+        if (!waits || (await registry?.standby.comesBack(roomId, isAwaited)) !== true) throw error;
         return this.#reach(roomId, attach);
       })
       .catch(refusalOf);

@@ -194,7 +194,7 @@ export type RoomErrorCode =
   | 'NOT_A_SIP_COMPONENT'
   /** Only recordings can be paused. */
   | 'NOT_A_RECORDING'
-  /** The room is, or may be, on a node that does not answer. */
+  /** The room is, or may be, on a node that does not answer, or may go on at another one soon. */
   | 'OWNER_UNREACHABLE'
   /** A member of the cluster is not answering. */
   | 'MEMBER_SILENT'

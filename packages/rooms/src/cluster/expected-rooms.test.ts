@@ -25,8 +25,8 @@ function announce(node: string, epoch: number): void {
 const pass = (ms: number): Promise<void> =>
   clock.advanceAsync(ms, () => new Promise((resolve) => setImmediate(resolve)));
 
-function wait(roomId = 'kitchen'): void {
-  void expected.isBack(roomId).then((isBack) => outcomes.push(isBack));
+function wait(roomId = 'kitchen', isAwaited = false): void {
+  void expected.isBack(roomId, isAwaited).then((isBack) => outcomes.push(isBack));
 }
 
 test('waits for a room whose owner has just been lost until another member announces it', async () => {
@@ -58,6 +58,28 @@ test('waits for no room whose owner was lost long ago', async () => {
 
 test('waits for no room that nobody has announced', async () => {
   expect(await expected.isBack('cellar')).toBe(false);
+});
+
+test('waits for a room at a standby although nobody announces it any more', async () => {
+  directory.replace('b', []);
+  wait('kitchen', true);
+  await pass(EXPECTED_MS - 1);
+  expect(outcomes).toEqual([]);
+  announce('c', 3);
+  await pass(0);
+  expect(outcomes).toEqual([true]);
+});
+
+test('lets each of those who wait for such a room wait for the same time', async () => {
+  directory.replace('b', []);
+  wait('kitchen', true);
+  await pass(1_000);
+  wait('kitchen', true);
+  await pass(EXPECTED_MS - 1_000);
+  expect(outcomes).toEqual([false]);
+  announce('c', 3);
+  await pass(0);
+  expect(outcomes).toEqual([false, true]);
 });
 
 test('says at once that a room has an owner with a link', async () => {

@@ -28,6 +28,7 @@ beforeEach(() => {
     forget: () => true,
     vote: () => ({ granted: false }) as const,
     isMirrored: () => false,
+    isOrphaned: () => false,
   };
   actor = node.system.spawn(
     nodeBehaviour({

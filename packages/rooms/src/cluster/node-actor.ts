@@ -43,7 +43,7 @@ export interface NodeActorOptions {
   newId: () => string;
   arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep' | 'webhooksOver'>;
   departures: Pick<Departures, 'says'>;
-  standby: Pick<Standby, 'pulse' | 'mirror' | 'forget' | 'vote' | 'isMirrored'>;
+  standby: Pick<Standby, 'pulse' | 'mirror' | 'forget' | 'vote' | 'isMirrored' | 'isOrphaned'>;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
   unclaim(roomId: string, claimant: string, owner: string | undefined): void;
@@ -151,7 +151,8 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
         typeof room === 'string' ? { refused: 'No node mirrors its own rooms' } : standby.mirror(update, room, to),
       forgetRoom: (_state, message) => standby.forget(message),
       vote: (_state, campaign) => standby.vote(campaign),
-      hasMirror: (_state, { roomId }) => standby.isMirrored(roomId),
+      hasMirror: (_state, { roomId, orphaned }) =>
+        orphaned === true ? standby.isOrphaned(roomId) : standby.isMirrored(roomId),
       roomRef: (_state, { roomId }) => rooms.roomRef(roomId) ?? rooms.relayRef(roomId) ?? null,
       listRooms: (_state, { text }) => (text === true ? JSON.stringify(rooms.views()) : rooms.views()),
       viewRoom: (_state, { roomId, text }, context) => {

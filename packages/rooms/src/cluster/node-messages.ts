@@ -81,8 +81,11 @@ export type NodeProtocol = {
   forgetRoom: (message: { node: string; to: string; roomId: string; epoch: number }) => boolean;
   /** Asks for a vote for the sender, as the standby of rooms whose owner is lost. */
   vote: (message: Campaign) => Vote;
-  /** Returns whether the receiver is the standby of a room with this id. */
-  hasMirror: (message: { roomId: string }) => boolean;
+  /**
+   * Returns whether the receiver is the standby of a room with this id. `orphaned`: of one whose owner has ended, or
+   * has no link to the receiver.
+   */
+  hasMirror: (message: { roomId: string; orphaned?: boolean }) => boolean;
   /** Returns the actor of a room of this node, or the one that passes messages on to a room that has moved, or null. */
   roomRef: (message: { roomId: string }) => RoomRef | null;
   /**
@@ -172,7 +175,7 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
       object({ granted: constant(false) }),
     ),
   ),
-  hasMirror: takes({ roomId: id }, flag),
+  hasMirror: takes({ roomId: id, orphaned: optional(flag) }, flag),
   roomRef: takes({ roomId: id }, nullable(room)),
   listRooms: takes({ text: optional(flag) }, jsonText(list(roomView))),
   viewRoom: takes({ roomId: id, text: optional(flag) }, jsonText(nullable(roomView))),

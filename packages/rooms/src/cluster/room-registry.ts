@@ -3,7 +3,7 @@ import { ActorError, type ActorSystem, type MessageOf } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import type { Notification } from '@bloom/protocol';
 import { LogThrottle, sleep, systemClock, Timer, type Clock } from '@bloom/time';
-import { ownerUnreachable, refusals, unwrap } from '../outcome.js';
+import { ownerUnreachable, refusals, roomAwaited, unwrap } from '../outcome.js';
 import type { RoomRef } from '../room/room-messages.js';
 import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../room-service.js';
 import { Arrivals } from './arrivals.js';
@@ -262,7 +262,7 @@ export class RoomRegistry {
   /**
    * Returns where a room lives. `denied` is a place where it has just been looked for in vain.
    * @throws RoomError `ROOM_NOT_FOUND` when every member denies having it; `OWNER_UNREACHABLE` when the known owner is
-   *   cut off, or when a member that may have it does not answer
+   *   cut off, when a member that may have it does not answer, or when it may go on at its standby
    */
   async locate(roomId: string, denied?: Pick<RoomPlace, 'node' | 'ref'>): Promise<RoomPlace> {
     const announced = this.directory.find(roomId);
@@ -273,6 +273,8 @@ export class RoomRegistry {
 
     // The announcement may not have arrived yet, but the owner knows its own room.
     const unanswered: string[] = [];
+    // Asked first: a standby that takes the room over in between has it.
+    const awaited = known === undefined && this.standby.isAwaited(roomId);
     const others = this.#port.members().filter((node) => node !== denied?.node);
     const answers = await Promise.all(
       others.map(async (node): Promise<RoomPlace | undefined> => {
@@ -291,6 +293,7 @@ export class RoomRegistry {
       const verb = unanswered.length === 1 ? 'does' : 'do';
       throw new RoomError('OWNER_UNREACHABLE', `Room ${roomId} may be on ${nodes}, which ${verb} not respond`);
     }
+    if (await awaited) throw roomAwaited(roomId);
     return unwrap(refusals.roomNotFound(roomId));
   }
 

@@ -32,7 +32,7 @@ const DISMISSAL = { node: 'a@host', to: 'b1', roomId: 'kitchen', epoch: 1 };
 const CANDIDACY = { roomId: 'kitchen', createdAt: 1, epoch: 1 };
 
 /** Returns why a message from a@host is refused. */
-function faultOf(type: 'mirrorRoom' | 'vote' | 'pulse' | 'forgetRoom', message: object): string {
+function faultOf(type: 'mirrorRoom' | 'vote' | 'pulse' | 'forgetRoom' | 'hasMirror', message: object): string {
   const shape = NODE_SHAPES[type];
   if (shape === LOCAL) throw new Error('no member sends it');
   const reading = new Reading('a@host', () => undefined);
@@ -115,4 +115,11 @@ test('a pulse and a dismissal come from the node that they name', () => {
   );
   expect(faultOf('forgetRoom', DISMISSAL)).toBe('none');
   expect(faultOf('forgetRoom', { ...DISMISSAL, node: 'b@host' })).toMatch(/sends it/);
+});
+
+test('a question for a mirror names a room, and may say that only an orphaned one counts', () => {
+  expect(faultOf('hasMirror', { roomId: 'kitchen' })).toBe('none');
+  expect(faultOf('hasMirror', { roomId: 'kitchen', orphaned: true })).toBe('none');
+  expect(faultOf('hasMirror', { orphaned: true })).toMatch(/roomId/);
+  expect(faultOf('hasMirror', { roomId: 'kitchen', orphaned: 'yes' })).toMatch(/orphaned/);
 });

@@ -16,6 +16,9 @@ import { type Pulse, type PulseAnswer, Witness } from './witness.js';
 
 /** Times at which a port mapper is asked for a node whose link was reset: it may notice the end of a process later. */
 const PROOF_AT_MS = [0, 20, 80, 200, 400, 800, 1_600] as const;
+/** How long after its start a node may not have met all members. */
+const JOINING_MS = 2_000;
+const AWAITED_TIMEOUT_MS = 1_000;
 
 export interface StandbyOptions {
   port: ClusterPort;
@@ -63,6 +66,7 @@ export class Standby {
   /** Undefined if the rooms of this node have no standbys. */
   readonly #standbys: Standbys | undefined;
   readonly #creations = new Map<string, number>();
+  readonly #since: number;
   /** Identifies this process. */
   readonly #process: string;
   /** Created when first needed: its clock looks at the time every second. */
@@ -72,6 +76,7 @@ export class Standby {
     const { port, clock, isListed, own } = options;
     this.#options = options;
     this.#awake = new AwakeClock(clock);
+    this.#since = clock.now();
     this.#lease = new Lease(port.self);
     this.#process = options.newId();
     this.#expected = new ExpectedRooms(options.directory, clock);
@@ -123,25 +128,35 @@ export class Standby {
     return this.#takeovers.has(roomId);
   }
 
-  /** Returns whether a member says that it may take over a room with this id. Asks nobody without `isListed`. */
-  async isMirroredElsewhere(roomId: string, timeoutMs: number): Promise<boolean> {
-    const { port } = this.#options;
-    if (this.#standbys === undefined) return false;
-    const ask = (node: string): Promise<boolean> =>
-      port.call(node, { type: 'hasMirror', roomId }, { timeoutMs }).catch(() => false);
-    const answers = await Promise.all(
-      port
-        .members()
-        .filter((node) => port.speaks(node, STANDBY_PROTOCOL))
-        .map(ask),
-    );
-
-    return answers.includes(true);
+  /** Returns whether the owner of a room with this id that may be taken over here has ended, or has no link. */
+  isOrphaned(roomId: string): boolean {
+    return this.#takeovers.isOrphaned(roomId);
   }
 
-  /** Resolves with true once a room whose owner has just been lost goes on elsewhere, with false if it will not. */
-  async comesBack(roomId: string): Promise<boolean> {
-    return this.#standbys !== undefined && this.#expected.isBack(roomId);
+  /** Returns whether a member says that it may take over a room with this id. Asks nobody without `isListed`. */
+  async isMirroredElsewhere(roomId: string, timeoutMs: number): Promise<boolean> {
+    return (await this.#askForMirror({ roomId }, timeoutMs)).includes(true);
+  }
+
+  /**
+   * Returns whether a room that no member runs may go on at a standby, which may lack votes while a new process of its
+   * owner knows nothing of it. Nobody may be told then that it does not exist. True, too, if a member does not answer,
+   * and until this node has had time to meet the members. Never true without `isListed`.
+   */
+  async isAwaited(roomId: string): Promise<boolean> {
+    if (this.#standbys === undefined) return false;
+    if (this.isOrphaned(roomId) || this.#options.clock.now() - this.#since < JOINING_MS) return true;
+    const answers = await this.#askForMirror({ roomId, orphaned: true }, AWAITED_TIMEOUT_MS);
+
+    return answers.some((answer) => answer !== false);
+  }
+
+  /**
+   * Resolves with true once a room whose owner has just been lost, or that is awaited, goes on elsewhere; with false if
+   * it will not.
+   */
+  async comesBack(roomId: string, isAwaited: boolean): Promise<boolean> {
+    return this.#standbys !== undefined && this.#expected.isBack(roomId, isAwaited);
   }
 
   owned(room: OwnedRoom): void {
@@ -222,6 +237,20 @@ export class Standby {
   close(): void {
     this.#standbys?.close();
     this.#takeovers.close();
+  }
+
+  /** Returns what each member answers; undefined if it does not. */
+  async #askForMirror(
+    question: { roomId: string; orphaned?: true },
+    timeoutMs: number,
+  ): Promise<(boolean | undefined)[]> {
+    const { port } = this.#options;
+    if (this.#standbys === undefined) return [];
+    const nodes = port.members().filter((node) => port.speaks(node, STANDBY_PROTOCOL));
+    const ask = (node: string): Promise<boolean | undefined> =>
+      port.call(node, { type: 'hasMirror', ...question }, { timeoutMs }).catch(() => undefined);
+
+    return Promise.all(nodes.map(ask));
   }
 
   #judge(): Witness {

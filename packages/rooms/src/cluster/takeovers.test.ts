@@ -99,6 +99,20 @@ test('forgets a room whose id another room here has taken since, and says so onc
   expect(lines).toEqual(['room.not_taken_over']);
 });
 
+test('calls a room orphaned once its owner has no link, or has ended', async () => {
+  const linked = start({ successor: { granted: false } });
+  linked.takeovers.keep(UPDATE, ROOM);
+  expect(linked.takeovers.isOrphaned('kitchen')).toBe(false);
+  linked.takeovers.gone('owner', 1);
+  expect(linked.takeovers.isOrphaned('kitchen')).toBe(true);
+  expect(linked.takeovers.isOrphaned('cellar')).toBe(false);
+  const lost = start();
+  lost.takeovers.keep(UPDATE, ROOM);
+  expect(lost.takeovers.isOrphaned('kitchen')).toBe(true);
+  linked.takeovers.close();
+  lost.takeovers.close();
+});
+
 test('forgets a room that has moved here without a word', async () => {
   const { takeovers, lines, state, advance } = start();
   takeovers.keep(UPDATE, ROOM);

@@ -71,6 +71,16 @@ export class Takeovers {
     return this.#mirrors.has(roomId);
   }
 
+  /** Returns whether this node is a standby of a room with this id whose owner has ended, or has no link. */
+  isOrphaned(roomId: string): boolean {
+    const { port } = this.#options;
+
+    return this.#mirrors.owners.some((owner) => {
+      const mirror = this.#mirrors.get(owner, roomId);
+      return mirror !== undefined && (isOrphan(mirror) || !port.members().includes(owner));
+    });
+  }
+
   /** Nodes whose rooms are kept here. */
   get owners(): string[] {
     return this.#mirrors.owners;

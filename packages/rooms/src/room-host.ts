@@ -219,10 +219,11 @@ export class RoomHost {
     };
   }
 
-  /** Tells the people of a room where it goes on if this node is lost. */
-  nameStandby(roomId: string, address: string): void {
+  /** Tells the people of a room where it goes on if this node is lost; those who come are told nothing without it. */
+  nameStandby(roomId: string, address: string | undefined): void {
     const ref = this.#entries.get(roomId)?.ref;
-    if (ref !== undefined) this.#system.cast(ref, { type: 'standby', url: websocketUrl(address) });
+    const url = address === undefined ? null : websocketUrl(address);
+    if (ref !== undefined) this.#system.cast(ref, { type: 'standby', url });
   }
 
   /** Returns the actor that passes messages on to a room that has moved away. */

@@ -143,6 +143,16 @@ test('the people of a room are told of each new standby once, when that has the 
   expect(named).toEqual(['kitchen two.example', 'kitchen three.example']);
 });
 
+test('people who come are told of no standby once the only one is lost', async () => {
+  const { standbys, members, named, advance } = start({ 'b@two': 3 });
+  await advance(3_000);
+  members.delete('b@two');
+  standbys.memberDown('b@two');
+  standbys.memberGone('b@two');
+  await advance(5_000);
+  expect(named).toEqual(['kitchen two.example', 'kitchen undefined']);
+});
+
 test('another member becomes the standby under a higher epoch when one refuses', async () => {
   const { standby, announced, refusing, advance } = start({ 'b@two': 3, 'c@three': 3 }, { rooms: { 'c@three': 9 } });
   refusing.add('b@two');

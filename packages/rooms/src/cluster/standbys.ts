@@ -233,7 +233,7 @@ export class Standbys implements RoomWatcher {
 
   /** Asks the members for their support, and does what waits for a time. */
   #beat(): void {
-    const { clock, lease } = this.#options;
+    const { clock, lease, host } = this.#options;
     const now = clock.now();
     const isDue = now - this.#progressAt >= PROGRESS_MS;
     if (isDue) this.#progressAt = now;
@@ -247,6 +247,10 @@ export class Standbys implements RoomWatcher {
       const isLost =
         standby !== undefined && (this.#isMissing(standby, now) || this.#options.hasOther(standby, ward.room));
       if (isLost) ward.dismiss();
+      if (ward.standby === undefined && ward.isNamed) {
+        ward.isNamed = false;
+        host.nameStandby(ward.roomId, undefined);
+      }
       if (isDue || !sameVoters(ward.sent, membership)) ward.isDirty = true;
     }
     void this.#askAll();
@@ -420,7 +424,8 @@ export class Standbys implements RoomWatcher {
       ward.confirmed(epoch, members);
       if (ward.text === undefined) {
         log.debug('room.standby', { roomId, node: standby });
-        if (answer.address !== undefined) host.nameStandby(roomId, answer.address);
+        ward.isNamed = answer.address !== undefined;
+        host.nameStandby(roomId, answer.address);
       }
       ward.text = text;
     }

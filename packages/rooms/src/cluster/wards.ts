@@ -32,6 +32,8 @@ export class Ward {
   isOver = false;
   /** Another node has taken the room over. */
   isTaken = false;
+  /** Clients are told the address of a standby. */
+  isNamed = false;
   /** Set while former standbys are asked to forget the room. */
   dismissing?: Promise<void>;
   /** Why the room has no standby, as last logged. */

@@ -103,10 +103,10 @@ export class Endpoints {
     if (peer?.joined === true) this.#world.sendToPeer(peer.ref, input);
   }
 
-  /** Tells everybody where the room goes on if its node is lost, those who join later too. */
-  nameStandby(standby: SessionInput & { type: 'standby' }): void {
-    this.#standby = standby;
-    this.sendToOthers(undefined, standby);
+  /** Tells everybody where the room goes on if its node is lost, those who join later too. null: nobody knows. */
+  nameStandby(url: string | null): void {
+    this.#standby = url === null ? undefined : { type: 'standby', url };
+    if (this.#standby !== undefined) this.sendToOthers(undefined, this.#standby);
   }
 
   /** Tells the others of a peer that has joined, and has been shown all who joined before; soon in a large room. */

@@ -147,8 +147,8 @@ export class RoomMachine {
     this.#endpoints.changed();
   }
 
-  nameStandby(url: string): void {
-    this.#endpoints.nameStandby({ type: 'standby', url });
+  nameStandby(url: string | null): void {
+    this.#endpoints.nameStandby(url);
   }
 
   /** Handles the end of the time in which people were expected back. */

@@ -112,7 +112,7 @@ export type RoomProtocol = RoomCalls & {
   newcomers: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
   /** The websocket address of the node that continues the room if this one is lost. */
-  standby: (message: { url: string }) => void;
+  standby: (message: { url: string | null }) => void;
   /** Gives the room to another node. Other messages wait meanwhile. Returns why the room stays, or null. */
   move: (message: { carry: Carry }) => string | null;
   /** The room at the new owner has ended, or is cut off. */

@@ -53,6 +53,8 @@ export class Route {
   closed(code: number, wasConnected: boolean): boolean {
     const { isFinal: counts } = this;
     const standby = this.#standby ?? this.#home;
+    // The browser refuses that address, and always will.
+    if (code === 0) this.#standby = undefined;
     if (wasConnected) {
       // A server that closes the connection itself is alive.
       if (code === CONNECTION_LOST) this.url = standby;

@@ -14,6 +14,7 @@ class FakeSocket extends EventTarget {
   readyState = 0;
   constructor(readonly url: string) {
     super();
+    asked.push(url);
     if (url === forbidden) throw new DOMException('mixed content', 'SecurityError');
     sockets.push(this);
   }
@@ -52,11 +53,12 @@ class FakeConnection extends EventTarget {
 const world = globalThis as unknown as Record<string, unknown>;
 const before = world['WebSocket'];
 let sockets: FakeSocket[];
+let asked: string[];
 let forbidden: string;
 let client: RoomClient;
 
 beforeEach(() => {
-  [sockets, forbidden] = [[], ''];
+  [sockets, asked, forbidden] = [[], [], ''];
   world['WebSocket'] = FakeSocket;
   world['RTCPeerConnection'] = FakeConnection;
   world['navigator'] ??= {};
@@ -177,6 +179,15 @@ test('does not give the call up because the browser refuses the standby while it
   await next(1006, '', 2_100);
   expect(await next(1006, '', 5_000)).toBe(SEAT);
   expect(client.state).toBe('reconnecting');
+});
+
+test('does not try a standby again that the browser refuses', async () => {
+  await join();
+  forbidden = AT_STANDBY;
+  await next(1006, '', 2_100);
+  await next(1006, '', 5_000);
+  await next(1006, '', 5_000);
+  expect(asked).toEqual([SEAT, AT_STANDBY, SEAT, SEAT, SEAT]);
 });
 
 test.each([

@@ -185,12 +185,12 @@ export class Call {
 
   /**
    * Asks the other side whether it still has the call (RFC 3261 section 11). `answered` is called for any response
-   * except those that deny it, which end the call (section 12.2.1.2). Without a response it is not called.
+   * except those that deny it, which end the call (section 12.2.1.2). undefined: what was asked is not repeated.
    */
-  ask(answered: () => void): void {
-    const dialog = this.#dialog;
-    if (this.#state !== 'answered' || dialog === undefined || this.#isFrozen) return;
+  ask(answered: (() => void) | undefined): void {
     this.#asking?.abandon();
+    const dialog = this.#dialog;
+    if (answered === undefined || this.#state !== 'answered' || dialog === undefined || this.#isFrozen) return;
     this.#asking = new Exchange({
       port: this.#options,
       authenticator: this.#authenticator,

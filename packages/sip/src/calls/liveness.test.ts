@@ -9,6 +9,7 @@ const SECOND = 1000;
 function call({ isElsewhere = (): boolean => false } = {}) {
   const clock = new ManualClock();
   const asked: { atMs: number; answered: () => void }[] = [];
+  const withdrawn: number[] = [];
   const phone: { packetAtMs: number | undefined; goneAtMs: number | undefined } = {
     packetAtMs: undefined,
     goneAtMs: undefined,
@@ -18,7 +19,10 @@ function call({ isElsewhere = (): boolean => false } = {}) {
     timeoutMs: 60 * SECOND,
     isElsewhere,
     quietFor: () => (phone.packetAtMs === undefined ? undefined : clock.now() - phone.packetAtMs),
-    ask: (answered) => asked.push({ atMs: clock.now(), answered }),
+    ask: (answered) => {
+      if (answered === undefined) withdrawn.push(clock.now());
+      else asked.push({ atMs: clock.now(), answered });
+    },
     onGone: () => {
       phone.goneAtMs = clock.now();
     },
@@ -30,7 +34,7 @@ function call({ isElsewhere = (): boolean => false } = {}) {
       each();
     }
   };
-  return { clock, liveness, asked, phone, pass };
+  return { clock, liveness, asked, withdrawn, phone, pass };
 }
 
 test('does not ask a phone that sends packets', () => {
@@ -78,6 +82,16 @@ test('neither asks nor drops a phone that another one may have, and begins anew 
   pass(61);
   expect(asked[0]?.atMs).toBe(115 * SECOND);
   expect(phone.goneAtMs).toBe(165 * SECOND);
+});
+
+test('withdraws a question within a second once another phone may have the call', () => {
+  let isElsewhere = false;
+  const { asked, withdrawn, pass } = call({ isElsewhere: () => isElsewhere });
+  pass(10);
+  expect([asked.length, withdrawn]).toEqual([1, []]);
+  isElsewhere = true;
+  pass(1);
+  expect(withdrawn).toEqual([11 * SECOND]);
 });
 
 test('keeps a phone whose packets wait unread behind a pause of the process', () => {

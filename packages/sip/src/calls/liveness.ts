@@ -12,8 +12,11 @@ export interface LivenessOptions {
   quietFor: () => number | undefined;
   /** Returns true while another phone may have taken the call over: then silence here says nothing. Default: never. */
   isElsewhere?: (() => boolean) | undefined;
-  /** Asks the other side whether it still has the call; `answered` is called when it responds. */
-  ask: (answered: () => void) => void;
+  /**
+   * Asks the other side whether it still has the call; `answered` is called when it responds. undefined: it is asked
+   * nothing any more.
+   */
+  ask: (answered: (() => void) | undefined) => void;
   onGone: () => void;
 }
 
@@ -61,7 +64,10 @@ export class Liveness {
   #check(): void {
     const { clock, timeoutMs, quietFor, isElsewhere, ask, onGone } = this.#options;
     const now = clock.now();
-    if (isElsewhere?.() === true) this.#sign();
+    if (isElsewhere?.() === true) {
+      this.#sign();
+      ask(undefined);
+    }
     const sinceMs = now - this.#signAt;
     const quietMs = Math.min(sinceMs, quietFor() ?? sinceMs);
     if (quietMs >= timeoutMs && !this.#isHeld) {

@@ -27,6 +27,8 @@ export function openPeerSocketServer(options: PeerSocketOptions): PeerSocketServ
   });
   const throttle = new LogThrottle(options.clock);
   const { clock } = options;
+  /** Peers that have a websocket which was no stranger's before its room was found. */
+  const proven = new Set<string>();
   const unauthenticated = new UnauthenticatedSockets({
     ...(clock === undefined ? {} : { now: () => clock.now() }),
     onDrop: (dropped) => {
@@ -42,6 +44,14 @@ export function openPeerSocketServer(options: PeerSocketOptions): PeerSocketServ
       server.handleUpgrade(request, socket, head, (accepted) => {
         webSocket = accepted;
         attachPeerSocket(accepted, options, {
+          proven: ({ roomId, peerId }) => {
+            const peer = JSON.stringify([roomId, peerId]);
+            // One for each peer: a single token could take any number of places.
+            if (proven.has(peer)) return;
+            proven.add(peer);
+            accepted.once('close', () => proven.delete(peer));
+            authenticated();
+          },
           authenticated,
           // Between two frames of ws, which writes each at once: it compresses nothing.
           write: gatheredWrites(socket),

@@ -21,6 +21,10 @@ class Rooms {
   /** Replaced by tests that delay the answer. */
   hold: Promise<void> = Promise.resolve();
 
+  readToken(token: string): { roomId: string; peerId: string } | 'invalid token' {
+    return token === 'good' ? { roomId: 'kitchen', peerId: 'ann' } : 'invalid token';
+  }
+
   async attachPeer(token: string, socket: PeerSocket): Promise<AttachedPeer | AttachRefusal> {
     await this.hold;
     if (token === 'broken') throw new Error('the room is gone');

@@ -34,7 +34,7 @@ const INTERNAL_ERROR = 1011;
 const TRY_AGAIN = 1013;
 
 export interface PeerSocketOptions {
-  rooms: Pick<RoomService, 'attachPeer'>;
+  rooms: Pick<RoomService, 'attachPeer' | 'readToken'>;
   log: Log;
   clock?: Clock;
   maxBufferedBytes?: number;
@@ -45,6 +45,8 @@ type State = 'unauthenticated' | 'attaching' | 'attached' | 'closing';
 
 /** What a socket reports to its server. */
 interface PeerSocketHost {
+  /** Called when the client has sent the token of a peer: its room may be known only seconds later. */
+  proven: (peer: { roomId: string; peerId: string }) => void;
   /** Called when the client has authenticated. */
   authenticated: () => void;
   /** Writes one whole websocket frame to the connection. */
@@ -72,7 +74,7 @@ function mediaEventFrame(text: string): Uint8Array {
 
 class PeerConnection implements PeerSocket {
   readonly #socket: WebSocket;
-  readonly #rooms: Pick<RoomService, 'attachPeer'>;
+  readonly #rooms: PeerSocketOptions['rooms'];
   readonly #log: Log;
   readonly #clock: Clock;
   readonly #maxBufferedBytes: number;
@@ -182,6 +184,8 @@ class PeerConnection implements PeerSocket {
     if (this.#state !== 'unauthenticated') return this.#ignore('a second authRequest');
     this.#state = 'attaching';
     this.#timer.stop();
+    const claim = this.#rooms.readToken(token);
+    if (typeof claim !== 'string') this.#host.proven(claim);
     this.#rooms.attachPeer(token, this).then(
       (outcome) => {
         if (typeof outcome === 'string') {

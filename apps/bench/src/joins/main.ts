@@ -1,11 +1,12 @@
 /**
  * `npm run bench:joins -- [--joins 200] [--step 20] [--room 50] [--visitors 500] [--node-flags="..."] [--rounds 1]
- * [--also path/to/another/main.js] [--against janus,livekit,standbys]`: the server's CPU time for one subscriber's join (HTTP
- * request, websocket, negotiation, ICE, DTLS), by thread, from the first join of a process on, or after `--visitors`
- * have come and gone. The idle cost of those already there is measured before and after each step and subtracted. A
- * room takes `--room` subscribers beside its publisher, then the next one opens. `--also` compares another build of
- * Bloom and `--against` Janus with one event loop, or Bloom with LiveKit's clients, in alternating rounds; Janus takes
- * everyone into one room. `--against standbys` compares two nodes with standbys to two without: the sum of both. Exits with status 1 if joins cost more than promised.
+ * [--also path/to/another/main.js] [--against janus,livekit,standbys]`: the server's CPU time for one subscriber's join
+ * (HTTP request, websocket, negotiation, ICE, DTLS), by thread, from the first join of a process on, or after
+ * `--visitors` have come and gone. The idle cost of those already there is measured before and after each step and
+ * subtracted. A room takes `--room` subscribers beside its publisher, then the next one opens. `--also` compares
+ * another build of Bloom and `--against` Janus with one event loop, or Bloom with LiveKit's clients, in alternating
+ * rounds; Janus takes everyone into one room. `--against standbys` compares two nodes with standbys to two without: the
+ * sum of both. Exits with status 1 if joins cost more than promised.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

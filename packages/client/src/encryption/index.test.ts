@@ -12,7 +12,7 @@ class FakeWorker extends EventTarget {
 
 beforeEach(() => {
   posted = [];
-  Object.assign(globalThis, { RTCRtpScriptTransform: class {} });
+  Object.assign(globalThis, { RTCRtpScriptTransform: () => undefined });
 });
 afterEach(() => void Reflect.deleteProperty(globalThis, 'RTCRtpScriptTransform'));
 

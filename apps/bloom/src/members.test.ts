@@ -35,7 +35,7 @@ const TYPES = `
   muteTrack removeTrack sendMessage attach openRelay openSession askSession addComponent removeComponent dial subscribeComponent
   hangUp fromPeer fromComponent fromMedia fromData socketDown peerDown peerless peerOverdue attached detached input
   clientEvent bind ping close sweep setPublishes deliver negotiated sessionTimer metadataTick outboxTick describe
-  relayUnused offerRoom takeRoom keepRoom moveState flush pulse mirrorRoom forgetRoom vote hasMirror __proto__
+  relayUnused offerRoom takeRoom keepRoom moveState takerOf flush pulse mirrorRoom forgetRoom vote hasMirror __proto__
 `
   .trim()
   .split(/\s+/);

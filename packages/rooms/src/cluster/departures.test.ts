@@ -1,6 +1,6 @@
 // When and how often rooms are offered to other nodes. moving.test.ts moves them.
 import { describe, expect, test } from '@jest/globals';
-import { silentLog } from '@bloom/log';
+import { type LogFields, silentLog } from '@bloom/log';
 import { ManualClock } from '@bloom/time/testing';
 import { Fence } from '../fence.js';
 import { defaultRoomConfig } from '../room-service.js';
@@ -9,6 +9,7 @@ import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Departures } from './departures.js';
 
+const ROOM = { path: '/rooms/kitchen', key: '2' };
 const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
 
 /** A node with the room `kitchen`, which others answer with `offerAnswer` and then with `takeAnswer`. */
@@ -40,6 +41,11 @@ function start({
   fence.watcher = { changed: () => undefined, isFenced: (roomId) => fenced.has(roomId) };
   /** Members that the latest place was not to be on, if there are others. */
   let avoided: ReadonlySet<string> = new Set();
+  /** Members that announce the room. */
+  const announcers = new Set<string>();
+  const lines: string[] = [];
+  const note = (event: string, fields?: LogFields): void => void lines.push(`${event} ${JSON.stringify(fields)}`);
+  const log = { ...silentLog, info: note, warn: (event: string, fields?: LogFields) => note(`warn ${event}`, fields) };
   const port = {
     self: 'a',
     members: () => ['b'],
@@ -85,14 +91,14 @@ function start({
       },
     },
     placement: {
-      reserveElsewhere: async (_roomId: string, nodes: ReadonlySet<string> = new Set()) => {
+      reserveElsewhere: async (_roomId, { avoided: nodes = new Set(), former = [] } = {}) => {
         avoided = nodes;
-        return { node: 'b', reservation: 'r' };
+        return former.includes('b') ? undefined : { node: 'b', reservation: 'r' };
       },
       reserveOn: async (_roomId: string, node: string) => ({ node, reservation: 'r' }),
     },
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
-    given: () => undefined,
+    directory: { given: () => undefined, knows: (node) => announcers.has(node) },
     withdraw: () => undefined,
     release: async () => isReleased,
     restore: () => undefined,
@@ -110,11 +116,12 @@ function start({
       },
     },
     newId: () => `move ${freezes.length}`,
-    log: silentLog,
+    log,
     clock,
   });
+  const seen = { freezes, given, late, told, timeouts, lines, avoided: () => [...avoided] };
 
-  return { clock, departures, fence, fenced, freezes, given, late, told, timeouts, avoided: () => [...avoided] };
+  return { clock, departures, fence, fenced, announcers, ...seen };
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -282,6 +289,41 @@ test('avoids a node that has refused a room for 10 s', async () => {
   clock.advance(10_000);
   await departures.move('kitchen');
   expect(avoided()).toEqual([]);
+});
+
+test('sends no room back to a node that still passes messages on to it', async () => {
+  const { departures, announcers } = start({ offerAnswer: { accepted: true }, takeAnswer: ROOM });
+  announcers.add('b');
+  const reason = 'no other node can take it; it can go back to b 10 s after it left';
+  expect(await departures.moveTo('kitchen', null)).toEqual({ outcome: 'stays', reason });
+  announcers.clear();
+  expect(await departures.moveTo('kitchen', null)).toMatchObject({ outcome: 'moved', node: 'b' });
+});
+
+test('logs once why a room stays that an operator moves', async () => {
+  const { departures, lines } = start();
+  await departures.moveTo('kitchen', 'b');
+  expect(lines).toEqual(['warn room.stays {"roomId":"kitchen","reason":"full"}']);
+});
+
+test('logs once that a taker has not confirmed for 1.5 s that it has the room', async () => {
+  const { clock, departures, lines } = start({ offerAnswer: { accepted: true }, takeAnswer: 'silence' });
+  await departures.move('kitchen');
+  await clock.advanceAsync(1_400, turn);
+  expect(lines).toEqual([]);
+  await clock.advanceAsync(10_000, turn);
+  expect(lines).toEqual(['warn room.unconfirmed {"roomId":"kitchen","node":"b"}']);
+});
+
+test.each([
+  ['an order', false, { fix: 'order the drain with its moves again; the end of the drain moves nothing' }],
+  ['a node that ends', true, {}],
+])('warns that rooms are left at the end of the moves of %s', async (_what, thenEnd, fix) => {
+  const { clock, departures, lines } = start();
+  const order = departures.moveAll(2_000, thenEnd);
+  await clock.advanceAsync(3_000, turn);
+  await order;
+  expect(lines.at(-1)).toBe(`warn node.moves_over ${JSON.stringify({ rooms: 1, ...fix })}`);
 });
 
 test('leaves a room to a taker that is cut off for 10 minutes, because it may run there', async () => {

@@ -1,3 +1,4 @@
+import { ActorError } from '@bloom/actors';
 import type { Log } from '@bloom/log';
 import { inTime, sleep, type Clock } from '@bloom/time';
 import type { MoveOutcome } from '../drain-order.js';
@@ -6,7 +7,7 @@ import type { ComponentProgress } from '../room/component-kind.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
-import type { OwnedRoom } from './directory.js';
+import type { Directory, OwnedRoom } from './directory.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
 import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
@@ -21,6 +22,8 @@ const WEBHOOKS_MOVE = 3;
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
 const TAKE_PAUSE_MS = 200;
+/** Clients wait 1 s longer than a node has to answer. */
+const TAKER_TIMEOUT_MS = 500;
 /**
  * How long the taker may be cut off before its former owner forgets the room. As long as a held room waits for its
  * giver, and shorter than takers remember moves: one that does not know the move has never run the room.
@@ -50,6 +53,7 @@ const CONFIRMED_MS = 1_500;
 /** Longest reason of another node that is kept, logged and shown, in characters. */
 const MAX_REASON = 500;
 
+const MOVE_AGAIN = 'order the drain with its moves again; the end of the drain moves nothing';
 /** The taker would not know of the standby, which may have taken the room over. */
 const CUT_OFF = 'this node is cut off from most of its cluster';
 const NOT_SETTLED = 'its events have not arrived everywhere';
@@ -61,8 +65,8 @@ export interface DeparturesOptions {
   placement: Pick<Placement, 'reserveElsewhere' | 'reserveOn'>;
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
-  /** Called when a room of this node belongs to its taker. */
-  given: (roomId: string) => void;
+  /** `knows`: a member announces the room, as one does that it left less than 10 s ago. */
+  directory: Pick<Directory, 'given' | 'knows'>;
   /** Withdraws the announcement of a room that has moved away. */
   withdraw: (room: OwnedRoom) => void;
   /** Prepares the move of a room, or resolves with false if a standby may take it over. Then `restore` is called. */
@@ -149,7 +153,9 @@ export class Departures {
       if (host.load().rooms > 0) await sleep(this.#pauseMs(), { clock });
     }
     if (order !== this.#order) return;
-    log.info('node.moves_over', { rooms: host.roomIds().length });
+    const rooms = host.roomIds().length;
+    if (rooms === 0) log.info('node.moves_over', { rooms });
+    else log.warn('node.moves_over', { rooms, ...(thenEnd ? {} : { fix: MOVE_AGAIN }) });
     this.#order += 1;
     this.#pauses.clear();
     this.#urgentFrom = Number.POSITIVE_INFINITY;
@@ -191,7 +197,10 @@ export class Departures {
     const { clock } = this.#options;
     const since = clock.now();
     const result = await this.#once(roomId, to);
-    if (typeof result === 'string') return { outcome: 'stays', reason: result };
+    if (typeof result === 'string') {
+      this.#options.log.warn('room.stays', { roomId, reason: result });
+      return { outcome: 'stays', reason: result };
+    }
     const { node, taken } = result;
     const outcome = await inTime(
       taken.then(
@@ -249,7 +258,7 @@ export class Departures {
   }
 
   async #move(roomId: string, to: string | null): Promise<Given | string> {
-    const { host, placement, port, owned, given, withdraw, webhooks, newId, points, clock, log } = this.#options;
+    const { host, placement, port, owned, directory, withdraw, webhooks, newId, points, clock, log } = this.#options;
     const refusal = this.refusal();
     if (refusal !== undefined) return refusal;
     if (to === port.self) return `it is on ${to} already`;
@@ -287,12 +296,13 @@ export class Departures {
     };
     const room = { createdAt: own.createdAt, epoch: (own.epoch ?? 0) + 1 };
     const carry: Carry = {
+      node,
       offer: (snapshot, frozenMs) => this.#offer(departure, { reservation, ...room, snapshot }, frozenMs),
       given: () => {
         // This process may have been stopped since, and a standby may have won meanwhile.
         if (this.#isCutOff(roomId) || !departure.side.on('accepted')) return undefined;
         points?.reached('give');
-        given(roomId);
+        directory.given(roomId);
         const arrival = this.#untilTaken(departure);
         taken = arrival;
         arrival.then(
@@ -332,7 +342,13 @@ export class Departures {
   }
 
   async #placeElsewhere(roomId: string): Promise<{ node: string; reservation: string } | string> {
-    return (await this.#options.placement.reserveElsewhere(roomId, this.#avoided())) ?? 'no other node can take it';
+    const { placement, port, directory } = this.#options;
+    const former = port.members().filter((node) => directory.knows(node, roomId));
+    const place = await placement.reserveElsewhere(roomId, { avoided: this.#avoided(), former });
+    if (place !== undefined) return place;
+    const back = former.length === 0 ? '' : `; it can go back to ${former.join(' or ')} 10 s after it left`;
+
+    return `no other node can take it${back}`;
   }
 
   async #offer(
@@ -421,6 +437,7 @@ export class Departures {
   async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef | undefined> {
     const { port, points, clock, log } = this.#options;
     const since = clock.now();
+    let isLate = false;
     for (;;) {
       const take = { type: 'takeRoom', node: port.self, move } as const;
       const room = await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
@@ -439,9 +456,28 @@ export class Departures {
         log.error('room.parted', { roomId, node });
         return undefined;
       }
+      if (!isLate && clock.now() - since >= CONFIRMED_MS) {
+        isLate = true;
+        log.warn('room.unconfirmed', { roomId, node });
+      }
       await sleep(TAKE_PAUSE_MS, { clock });
     }
   }
+}
+
+/**
+ * Returns the node to name when a member cannot say how a room is: itself, or the one that it has given the room to and
+ * that has not confirmed it.
+ */
+export async function ownerNamedBy(
+  port: ClusterPort,
+  node: string,
+  { roomId, error }: { roomId: string; error: unknown },
+): Promise<string> {
+  if (!(error instanceof ActorError) || error.code !== 'CRASHED') return node;
+  const taker = await port.call(node, { type: 'takerOf', roomId }, { timeoutMs: TAKER_TIMEOUT_MS }).catch(() => null);
+
+  return taker ?? node;
 }
 
 /** Returns what a component continues elsewhere only with a certain version of the member protocol. */

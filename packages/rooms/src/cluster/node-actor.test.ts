@@ -21,7 +21,7 @@ beforeEach(() => {
     keep: ignore,
     webhooksOver: ignore,
   };
-  const departures = { says: () => 'unknown' as const };
+  const departures = { says: () => 'unknown' as const, takerOf: () => undefined };
   const standby = {
     pulse: () => ({ process: '', votes: [], noted: true }),
     mirror: () => ({ kept: true }),

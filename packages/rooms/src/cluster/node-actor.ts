@@ -42,7 +42,7 @@ export interface NodeActorOptions {
   /** Returns ids that no other node returns. */
   newId: () => string;
   arrivals: Pick<Arrivals, 'offer' | 'take' | 'keep' | 'webhooksOver'>;
-  departures: Pick<Departures, 'says'>;
+  departures: Pick<Departures, 'says' | 'takerOf'>;
   standby: Pick<Standby, 'pulse' | 'mirror' | 'forget' | 'vote' | 'isMirrored' | 'isOrphaned'>;
   /** Decides about an id as its home. */
   claim(roomId: string, claimant: string): Promise<boolean>;
@@ -146,6 +146,7 @@ export function nodeBehaviour(options: NodeActorOptions): Behaviour<NodeProtocol
       },
       webhooksOver: (_state, { node, move, event }) => arrivals.webhooksOver(node, move, event),
       moveState: (_state, message) => departures.says(message.node, message.move),
+      takerOf: (_state, { roomId }) => departures.takerOf(roomId) ?? null,
       pulse: (_state, { node, ...pulse }) => standby.pulse(node, pulse),
       mirrorRoom: (_state, { room, to, ...update }) =>
         typeof room === 'string' ? { refused: 'No node mirrors its own rooms' } : standby.mirror(update, room, to),

@@ -70,6 +70,8 @@ export type NodeProtocol = {
   webhooksOver: (message: { node: string; move: string; event: string | null }) => void;
   /** Asks the giver of an offered room, on behalf of its taker, for its decision. */
   moveState: (message: { node: string; move: string }) => GiverSays;
+  /** Returns the node that the receiver has given the room to, until that has confirmed it; null = none. */
+  takerOf: (message: { roomId: string }) => string | null;
   /** Says that the sender, which has rooms with standbys, lives. From protocol 3 on, as are the next four. */
   pulse: (message: Pulse & { node: string }) => PulseAnswer;
   /** The state of a room of the sender, whose standby process `to` is. `room` is JSON text between nodes. */
@@ -143,6 +145,7 @@ export const NODE_SHAPES: Shapes<NodeProtocol> = {
   keepRoom: takes({ ...move, reservation: optional(text()) }),
   webhooksOver: takes({ ...move, event: nullable(eventText) }),
   moveState: takes(move, oneOf(['offered', 'given', 'unknown'])),
+  takerOf: takes({ roomId: id }, nullable(node)),
   pulse: takes(
     { node: sender, process, settled: list(count, MAX_MEMBERS), revoked: list(candidacy, MAX_CANDIDACIES) },
     object({ process, votes: list(object({ standby: node, process, number: count }), MAX_MEMBERS), noted: flag }),

@@ -159,16 +159,22 @@ test('refuses requests that run out of time before their turn at that moment', a
 });
 
 /** Reserves a place for a room that moves. Node `b` refuses if `refuses`, although it reports no load; `c` grants. */
-async function reserved(avoided: string[], { members = ['b', 'c'], refuses = false } = {}) {
+async function reserved(avoided: string[], { members = ['b', 'c'], refuses = false, former = [] as string[] } = {}) {
   const node = nodeAmong(members, (type, name) => {
     if (type === 'load') return { tookMs: 0, answer: name === 'c' ? { ...IDLE, rooms: 1 } : IDLE };
     return { tookMs: 0, answer: refuses && name === 'b' ? { refused: IDLE } : { granted: `at ${name}` } };
   });
-  const place = node.placement.reserveElsewhere('r', new Set(avoided));
+  const place = node.placement.reserveElsewhere('r', { avoided: new Set(avoided), former });
   await node.advance(100);
 
   return place;
 }
+
+test('never sends a room that moves to a node that it has just left', async () => {
+  expect(await reserved([], { former: ['b'] })).toEqual({ node: 'c', reservation: 'at c' });
+  expect(await reserved(['c'], { former: ['b'] })).toEqual({ node: 'c', reservation: 'at c' });
+  expect(await reserved([], { former: ['b', 'c'] })).toBeUndefined();
+});
 
 test('finds another place for a room that moves when a member never grants what it offers', async () => {
   expect(await reserved([], { refuses: true })).toEqual({ node: 'c', reservation: 'at c' });

@@ -105,14 +105,16 @@ export class Placement {
 
   /**
    * Reserves a place for a room that moves, on the best other node. Undefined: none can take it. Nodes in `avoided` are
-   * left out, unless there are no others.
+   * left out, unless there are no others; those in `former` always.
    */
   async reserveElsewhere(
     roomId: string,
-    avoided: ReadonlySet<string> = new Set(),
+    { avoided = new Set(), former = [] }: { avoided?: ReadonlySet<string>; former?: readonly string[] } = {},
   ): Promise<{ node: string; reservation: string } | undefined> {
     const { port } = this.#options;
-    const others = (await this.survey()).filter(({ node }) => node !== port.self);
+    const others = (await this.survey())
+      .filter(({ node }) => node !== port.self)
+      .map((sample) => (former.includes(sample.node) ? leftOut(sample) : sample));
     const samples = new Map(without(avoided, others).map((sample) => [sample.node, sample]));
     const conflicts: string[] = [];
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
@@ -126,10 +128,9 @@ export class Placement {
         return { node, reservation: reserved.granted };
       }
       if (reserved !== undefined) conflicts.push(node);
-      const { answeredInMs } = sample;
       const isLeftOut = conflicts.filter((refused) => refused === node).length >= MAX_REFUSALS;
       if (reserved === undefined) samples.set(node, { node, answeredInMs: 0, failure: 'unreachable' });
-      else if (isLeftOut) samples.set(node, { node, answeredInMs, failure: 'left out' });
+      else if (isLeftOut) samples.set(node, leftOut(sample));
       else samples.set(node, { ...sample, answer: reserved.refused });
     }
     this.#decided({ roomId, samples, conflicts });
@@ -382,9 +383,9 @@ function without(nodes: { has(node: string): boolean }, samples: LoadSample[]): 
   const isOpen = (sample: LoadSample): boolean => 'answer' in sample && !sample.answer.draining;
   if (!samples.some((sample) => isOpen(sample) && !nodes.has(sample.node))) return samples;
 
-  return samples.map((sample) =>
-    isOpen(sample) && nodes.has(sample.node)
-      ? { node: sample.node, answeredInMs: sample.answeredInMs, failure: 'left out' }
-      : sample,
-  );
+  return samples.map((sample) => (isOpen(sample) && nodes.has(sample.node) ? leftOut(sample) : sample));
+}
+
+function leftOut({ node, answeredInMs }: LoadSample): LoadSample {
+  return { node, answeredInMs, failure: 'left out' };
 }

@@ -9,7 +9,7 @@ import { RoomError, type CreatedRoom, type RoomConfig, type RoomView } from '../
 import { Arrivals } from './arrivals.js';
 import { Claims, homesOf } from './claims.js';
 import type { ClusterPort } from './cluster-port.js';
-import { Departures } from './departures.js';
+import { Departures, ownerNamedBy } from './departures.js';
 import { Directory, type OwnedRoom, type RoomConflict, type RoomPlace } from './directory.js';
 import { nodeBehaviour, type OwnRooms } from './node-actor.js';
 import { MovePoints } from './move-points.js';
@@ -138,7 +138,7 @@ export class RoomRegistry {
       ...common,
       placement: this.placement,
       owned: (roomId) => this.#owned.get(roomId),
-      given: (roomId) => this.directory.given(roomId),
+      directory: this.directory,
       withdraw,
       release: (roomId) => this.standby.release(roomId),
       restore: (roomId) => this.standby.restore(roomId),
@@ -308,10 +308,10 @@ export class RoomRegistry {
         this.#port.call(node, { type: 'viewRoom', roomId, text: true }, { timeoutMs: VIEW_TIMEOUT_MS, requestId }),
       )
       .then(fromText<RoomView | null>)
-      .catch((error: unknown) => {
+      .catch(async (error: unknown) => {
         if (error instanceof ActorError && error.code === 'UNKNOWN_MESSAGE') return undefined;
         this.forwardFailed({ node, roomId, call: 'viewRoom', requestId, error });
-        throw ownerUnreachable(roomId, node, error);
+        throw ownerUnreachable(roomId, await ownerNamedBy(this.#port, node, { roomId, error }), error);
       });
     return view === null ? unwrap(refusals.roomNotFound(roomId)) : view;
   }
@@ -434,9 +434,8 @@ export class RoomRegistry {
           () => false,
         );
     const elsewhere = this.standby.isMirroredElsewhere(roomId, DENIAL_TIMEOUT_MS);
-    const answers = await Promise.all([...this.#port.members().map(lookUp), elsewhere]);
 
-    return isHere || answers.includes(true);
+    return isHere || (await Promise.all([...this.#port.members().map(lookUp), elsewhere])).includes(true);
   }
 
   /**

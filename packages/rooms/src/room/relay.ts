@@ -21,6 +21,8 @@ type Message = MessageOf<RoomProtocol>;
 
 interface RelayOptions {
   roomId: string;
+  /** The new owner's node, if it is known. */
+  node: string | undefined;
   target: Promise<RoomRef | undefined>;
   /** The people who have not gone over. */
   farewell: Farewell;
@@ -32,14 +34,16 @@ interface RelayOptions {
 /** Passes on what still reaches a room that has moved to another node, in order. */
 export class Relay {
   readonly #roomId: string;
+  readonly #node: string | undefined;
   readonly #target: Promise<RoomRef | undefined>;
   readonly #farewell: Farewell;
   readonly #left: () => void;
   readonly #clock: Clock;
 
   /** `target`: resolves when the room runs at its new owner, as that of `Carry.given` does; rejects when it is lost. */
-  constructor({ roomId, target, farewell, left, clock }: RelayOptions, context: Context) {
+  constructor({ roomId, node, target, farewell, left, clock }: RelayOptions, context: Context) {
     this.#roomId = roomId;
+    this.#node = node;
     this.#target = target;
     this.#farewell = farewell;
     this.#left = left;
@@ -94,7 +98,8 @@ export class Relay {
       if (hasEnded(error)) return refusals.roomNotFound(this.#roomId);
     }
 
-    return refused('OWNER_UNREACHABLE', `Room ${this.#roomId} has moved to a node that is currently unreachable`);
+    const where = this.#node ?? 'another node';
+    return refused('OWNER_UNREACHABLE', `Room ${this.#roomId} has moved to ${where}, which is currently unreachable`);
   }
 
   /** Never settles when the new owner cannot be reached: a rejection would tell the client that the room has ended. */

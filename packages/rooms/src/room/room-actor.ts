@@ -275,7 +275,7 @@ async function give(
   options.given(carry.isTaken === true);
   const { clock } = options;
   const left = (): void => void leave(options);
-  const to = new Relay({ roomId: machine.roomId, target, farewell, left, clock }, context);
+  const to = new Relay({ roomId: machine.roomId, node: carry.node, target, farewell, left, clock }, context);
   state.relay = { to, farewell, carry };
 
   return null;

@@ -129,6 +129,8 @@ export type LateData = Pick<MediaRoomEvent & { type: 'dataMessage' }, 'peerId' |
 export interface Carry {
   /** The other node owns the room already, in whatever state: it has taken it over as its standby. */
   readonly isTaken?: boolean;
+  /** The other node; absent if only the room that runs there says which it is. */
+  readonly node?: string;
   /**
    * Offers the room, whose requests have waited for `frozenMs` already. Resolves with why it stays here, or null when
    * another node can run it.

@@ -194,6 +194,20 @@ describe('the webhooks of a room that moves while its receiver is slow', () => {
     expect(next.pending).toBe(0);
   });
 
+  test('wait for the answer of the former node although the room could not move on meanwhile', async () => {
+    const posted: string[] = [];
+    const post = async (_url: string, body: Uint8Array) => void posted.push(decodeServerMessage(body).type);
+    const taker = new Webhooks({ bus: nextBus, log: silentLog, clock, poster: { post, close: () => undefined } });
+    taker.register('r', url, await begin());
+    expect(taker.pause('r')).toBeUndefined();
+    taker.resume('r');
+    expect(posted).toEqual([]);
+    taker.release('r', null);
+    await taker.settled('r');
+    expect(posted).toEqual(['peerConnected', 'peerDisconnected']);
+    await taker.close({ timeoutMs: 0 });
+  });
+
   test('are sent at once if nothing is in flight', async () => {
     next.register('r', url, { waiting: [Buffer.from((await begin()).waiting[0]!)], inFlight: false });
     await until(() => heard.length === 2);

@@ -113,9 +113,10 @@ export class Webhooks {
     return undefined;
   }
 
-  /** Goes on with the events of a room that stays. */
+  /** Goes on with the events of a room that stays. Those that wait for its former node go on doing so. */
   resume(roomId: string): void {
-    this.#current.get(roomId)?.queue.resume();
+    const registration = this.#current.get(roomId);
+    if (registration?.awaiting === undefined) registration?.queue.resume();
   }
 
   /**

@@ -6,12 +6,16 @@ import { EventRelay } from './event-relay.js';
 
 let system: ActorSystem;
 let members: string[];
+/** Protocol of all members. */
+let protocol: number;
 let member: ActorRef<MemberProtocol>;
 let relay: EventRelay;
 let bus: NotificationBus;
 let wanted: boolean;
 /** The member confirms that it has all events. */
 let confirms: boolean;
+/** Times that the member was asked for that. */
+let flushes: number;
 /** Events that reached the member. */
 let arrived: object[];
 
@@ -25,8 +29,10 @@ beforeEach(() => {
   wanted = false;
   arrived = [];
   confirms = true;
+  flushes = 0;
   system = openActorSystem({ log: silentLog });
   members = ['b@x'];
+  protocol = 2;
   const arrives = (_state: null, message: object): void => void arrived.push(message);
   member = system.spawn<MemberProtocol, null>(
     {
@@ -37,20 +43,28 @@ beforeEach(() => {
         notification: arrives,
         metrics: arrives,
         recording: arrives,
-        flush: () => confirms,
+        flush: () => {
+          flushes += 1;
+          return confirms;
+        },
       },
     },
     { mailbox: { limit: 2 } },
   );
-  const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
   bus = new NotificationBus(silentLog);
-  relay = new EventRelay({ system, remote, self: 'a@x', bus, wants: () => wanted, log: silentLog });
+  relay = new EventRelay({ system, remote: remote(), self: 'a@x', bus, wants: () => wanted, log: silentLog });
 });
 afterEach(async () => {
   relay.close();
   await system.close();
   jest.useRealTimers();
 });
+
+function remote(): RemoteActors {
+  const node = { nodes: () => members, speaks: (_node: string, version: number) => version <= protocol };
+
+  return { node, remote: () => member } as unknown as RemoteActors;
+}
 
 const declare = (node: string): void =>
   void system.cast('events_node', { type: 'interest', node, metrics: true } as never);
@@ -76,6 +90,12 @@ test('knows whether every member has all events', async () => {
   expect(await relay.delivered()).toBe(true);
 });
 
+test('does not ask a member that has joined with an earlier release, which cannot confirm anything', async () => {
+  protocol = 1;
+  expect(await relay.delivered()).toBe(false);
+  expect(flushes).toBe(0);
+});
+
 test('does not wait for a member that is known to be silent', async () => {
   relay.close();
   const silent = new Set<string>();
@@ -85,10 +105,9 @@ test('does not wait for a member that is known to be silent', async () => {
       silent.size > 0 ? Promise.reject<T>(new Error('b@x does not answer')) : call(),
   };
   const others = openActorSystem({ log: silentLog });
-  const remote = { node: { nodes: () => members }, remote: () => member } as unknown as RemoteActors;
   relay = new EventRelay({
     system: others,
-    remote,
+    remote: remote(),
     self: 'a@x',
     bus,
     wants: () => wanted,

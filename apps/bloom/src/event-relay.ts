@@ -14,8 +14,9 @@ const RESTATE_INTERVAL_MS = 10_000;
 const MAX_BACKLOG = 10_000;
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 const CATCH_UP_MS = 250;
-/** How long a member has to confirm that it has all events. */
+/** How long a member has to confirm that it has all events, and the version of the member protocol that knows how. */
 const FLUSH_TIMEOUT_MS = 600;
+const FLUSHES = 2;
 
 /** Events sent to members only while they have subscribers for them. */
 const KINDS = ['metrics', 'data', 'recording'] as const;
@@ -144,10 +145,12 @@ export class EventRelay {
    * wait on the link in order, and one frozen member must not keep the rooms of others from moving.
    */
   async delivered(): Promise<boolean> {
-    const { system, silentMembers } = this.#options;
+    const { system, remote, silentMembers } = this.#options;
     const isSilent = (node: string): boolean => silentMembers?.has(node) === true;
     if ([...this.#backlogs.keys()].some((node) => !isSilent(node))) return false;
     const answers = this.#members().map((node) => {
+      // One of an earlier release may have joined after the move began.
+      if (remote.node?.speaks(node, FLUSHES) !== true) return isSilent(node);
       const flush = (): Promise<boolean> => system.call(this.#actorOn(node), { type: 'flush' }, FLUSH_TIMEOUT_MS);
       const answer = silentMembers === undefined ? flush() : silentMembers.guard(node, flush);
       return answer.catch(() => isSilent(node));

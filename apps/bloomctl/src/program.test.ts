@@ -47,6 +47,11 @@ describe('command line', () => {
     expect((await run(['invite', 'kitchen', '--ttl', '99d'])).err).toContain('"99d" is not from 1s to 30d.');
   });
 
+  test('does not drain with a time to move that nothing is moved in', async () => {
+    const { exit, err } = await run(['drain', 'a@localhost', '--move-timeout', '5s', '--yes']);
+    expect([exit, err]).toEqual([64, 'bloomctl: --move-timeout is for rooms that move: add --move\n']);
+  });
+
   test('asks for the API token where no other is accepted, and makes no invitation for nobody', async () => {
     const remote = await run(['rooms', 'list', '--url', 'http://127.0.0.1:1']);
     expect(remote.err).toContain('this needs the API token of the server\n');

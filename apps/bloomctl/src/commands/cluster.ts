@@ -1,48 +1,18 @@
 import type { RequestFields } from '@bloom/inspection';
-import { sleep } from '@bloom/time';
-import type { Context } from '../context.js';
+import { untilEmpty } from '../emptying.js';
 import { EXIT, Failure } from '../exit.js';
-import { clusterView, drainView, eventView, faultsView, nodesView, stayLine } from '../views/cluster.js';
+import { clusterView, drainView, eventView, faultsView, nodesView } from '../views/cluster.js';
 import { duration, whole } from '../values.js';
-import { counted, span } from '../text/units.js';
-import { type Commands, shared, timeOption } from './define.js';
+import { span } from '../text/units.js';
+import { type Commands, shared } from './define.js';
 import { showSeveral } from './several.js';
 import { printStream } from '../streams.js';
 
-/** Interval between two checks of a draining node. */
-const POLL_MS = 1_000;
-/** A busy node may answer late. The wait ends after this long without any answer. */
-const SILENCE_MS = 60_000;
+/** How long rooms that cannot move at first are retried. */
+const MOVE_MS = 30_000;
 const DAY_MS = 86_400_000;
 /** Maximum number of events that a node sends in one stream. */
 const MAX_EVENTS = 100_000;
-
-/**
- * Resolves when a draining node has no rooms left, and says on the way how many there are and why some stay.
- * @throws Failure when the node accepts rooms again before that
- */
-async function untilEmpty(context: Context, node: string): Promise<void> {
-  let answeredAt = performance.now();
-  const said = new Set<string>();
-  let left: number | undefined;
-  for (;;) {
-    try {
-      const { answer } = await context.ask('node', {}, { node });
-      if (answer.drain === null) throw new Failure(EXIT.no, `${node} takes rooms again: its drain has ended`);
-      if (answer.rooms === 0) return;
-      const news = (answer.drain.staying ?? []).map(stayLine).filter((line) => !said.has(line));
-      for (const line of news) said.add(line);
-      if (answer.rooms !== left) news.unshift(`${counted(answer.rooms, 'room')} left`);
-      left = answer.rooms;
-      if (context.output.format === 'text') for (const line of news) context.output.say(line);
-      answeredAt = performance.now();
-    } catch (error) {
-      const late = error instanceof Failure && error.exit === EXIT.timeout;
-      if (!late || performance.now() - answeredAt > SILENCE_MS) throw error;
-    }
-    await sleep(POLL_MS);
-  }
-}
 
 export function clusterCommands({ program, run }: Commands): void {
   program
@@ -93,20 +63,26 @@ export function clusterCommands({ program, run }: Commands): void {
     .option('--deadline <time>', 'take rooms again after this time', duration)
     .option('--wait', 'return when the last room has ended or moved')
     .option('--move', 'move its rooms to other nodes, where their calls continue')
-    .addOption(timeOption('--move-timeout <time>', 'how long to retry rooms that cannot move at first', '30s'))
+    .option('--move-timeout <time>', 'how long --move retries rooms that cannot move at first (default: 30s)', duration)
     .action(
-      run<{ deadline?: number; wait?: boolean; move?: boolean; moveTimeout: number; yes?: boolean }>(
+      run<{ deadline?: number; wait?: boolean; move?: boolean; moveTimeout?: number; yes?: boolean }>(
         async (context, [name = ''], { deadline, wait, move, moveTimeout, yes }) => {
+          if (move !== true && moveTimeout !== undefined)
+            throw new Failure(EXIT.usage, '--move-timeout is for rooms that move: add --move');
           const node = await context.fullName(name);
           await context.confirm(`${node} will ${move === true ? 'move its rooms and ' : ''}take no new rooms`, yes);
-          const moveMs = move === true ? moveTimeout : null;
+          const moveMs = move === true ? (moveTimeout ?? MOVE_MS) : null;
           const { asked, answer } = await context.ask('drain', { deadlineMs: deadline ?? null, moveMs }, { node });
           if (move === true && answer.movesUntil === undefined)
             throw new Failure(EXIT.no, `${node} is draining, but runs a release that cannot move its rooms`);
           context.output.answer('drain', { asked, node, ...answer }, (screen) =>
             drainView({ ...answer, node }, context.now, screen),
           );
-          if (wait === true) await untilEmpty(context, node);
+          if (wait !== true) return;
+          const { output } = context;
+          const ask = async () => (await context.ask('node', {}, { node })).answer;
+          const say = (line: string): void => (output.format === 'text' ? output.say(line) : undefined);
+          await untilEmpty({ node, ask, say });
         },
       ),
     );

@@ -86,6 +86,12 @@ describe('draining', () => {
     expect(body.errors).toBe(`Expected moveTimeout to be a number of seconds from 1 to 604800, got: ${moveTimeout}`);
   });
 
+  test('refuses a field that it does not know, which may be a typo', async () => {
+    await start({ drain: () => Promise.reject(new Error('nothing may be drained')) });
+    const { status, body } = await api.call('POST', '/node/drain', { body: { mov: true } });
+    expect([status, body.errors]).toEqual([400, 'Unknown field "mov"']);
+  });
+
   test('demands the token for draining', async () => {
     await start();
     for (const method of ['POST', 'DELETE'] as const) {
@@ -121,6 +127,12 @@ describe('moving a room', () => {
     const { status, body } = await api.call('POST', '/room/kitchen/move', { body: { node: to } });
     expect(status).toBe(400);
     expect(body.errors).toBe('Expected node to be the name of a node, of 1 to 255 characters');
+  });
+
+  test('is refused with a field that it does not know, which may be a typo', async () => {
+    await start();
+    const { status, body } = await api.call('POST', '/room/kitchen/move', { body: { nod: 'b' } });
+    expect([status, body.errors]).toEqual([400, 'Unknown field "nod"']);
   });
 
   test('demands the token', async () => {

@@ -355,7 +355,7 @@ describe('requests', () => {
     ]);
     expect(await refusal(ask('room-move', { room: 'porch', to: 'z@127.0.0.1' }))).toEqual([
       'UNKNOWN_NODE',
-      `z@127.0.0.1 is not a member that ${a.name} has a link to`,
+      `no member is called "z@127.0.0.1"; the members are: ${a.name}, ${b.name}`,
     ]);
 
     const moved = { room: 'porch', from: a.name, to: b.name, reason: null, ms: expect.any(Number) };
@@ -365,6 +365,7 @@ describe('requests', () => {
     });
     const stays = { ...moved, from: b.name, to: null, reason: `it is on ${b.name} already`, ms: 0 };
     expect((await ask('room-move', order)).answer).toEqual(stays);
+    expect((await ask('room-move', { room: 'porch', to: 'b' })).answer).toEqual(stays);
     // The latest decision counts, whichever node made it.
     expect((await ask('placement-explain', { room: 'porch' })).answer).toMatchObject({
       asked: a.name,

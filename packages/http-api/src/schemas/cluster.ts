@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_ROOM_ID, shown } from './common.js';
+import { MAX_ROOM_ID, noOthers, shown } from './common.js';
 
 const count = z.int().min(0);
 const epochMs = z.number().meta({ description: 'Milliseconds since the epoch' });
@@ -144,14 +144,15 @@ export const NodeQuery = LogQuery.pick({ node: true });
 
 const target = { error: () => `Expected node to be the name of a node, of 1 to ${MAX_NODE_NAME} characters` };
 export const MoveRequest = z
-  .object({
-    node: z
-      .string(target)
-      .min(1, target)
-      .max(MAX_NODE_NAME, target)
-      .nullish()
-      .meta({ description: 'Where the room goes; default: the node that a new room would go to' }),
-  })
+  .strictObject(
+    {
+      node: z.string(target).min(1, target).max(MAX_NODE_NAME, target).nullish().meta({
+        description:
+          'Where the room goes, by its name or the part before the `@`; default: the node that a new room would go to',
+      }),
+    },
+    noOthers,
+  )
   .meta({ id: 'MoveRequest', description: 'An order to move a room' });
 
 /** The query of a request for a room's placement. */

@@ -45,3 +45,9 @@ export const Track = z
 export const ErrorBody = z
   .strictObject({ errors: z.string().meta({ description: 'What is wrong, a sentence with the offending value' }) })
   .meta({ id: 'Error', description: 'Error message' });
+
+/** The error of an object that only our own requests have, so that a typo is not obeyed as an omission. */
+export const noOthers = {
+  error: ({ code, keys = [] }: { code?: string; keys?: readonly string[] }) =>
+    code === 'unrecognized_keys' ? `Unknown field "${shown(keys[0])}"` : undefined,
+};

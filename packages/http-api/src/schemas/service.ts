@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { shown } from './common.js';
+import { noOthers, shown } from './common.js';
 
 const Health = z
   .strictObject({
@@ -68,21 +68,24 @@ const move = {
 };
 
 export const DrainRequest = z
-  .object({
-    deadline: z
-      .int(deadline)
-      .min(1, deadline)
-      .max(MAX_DEADLINE, deadline)
-      .nullish()
-      .meta({ description: 'Seconds after which the node takes rooms again by itself; null = when asked to' }),
-    move: z.boolean(move).nullish().meta({ description: 'Move the rooms of the node to other nodes; default false' }),
-    moveTimeout: z
-      .int(moveTimeout)
-      .min(1, moveTimeout)
-      .max(MAX_DEADLINE, moveTimeout)
-      .nullish()
-      .meta({ description: 'Seconds in which rooms that cannot move at first are tried again; default 30' }),
-  })
+  .strictObject(
+    {
+      deadline: z
+        .int(deadline)
+        .min(1, deadline)
+        .max(MAX_DEADLINE, deadline)
+        .nullish()
+        .meta({ description: 'Seconds after which the node takes rooms again by itself; null = when asked to' }),
+      move: z.boolean(move).nullish().meta({ description: 'Move the rooms of the node to other nodes; default false' }),
+      moveTimeout: z
+        .int(moveTimeout)
+        .min(1, moveTimeout)
+        .max(MAX_DEADLINE, moveTimeout)
+        .nullish()
+        .meta({ description: 'Seconds in which rooms that cannot move at first are tried again; default 30' }),
+    },
+    noOthers,
+  )
   .meta({ id: 'DrainRequest', description: 'An order to drain' });
 
 export const DrainResponse = z

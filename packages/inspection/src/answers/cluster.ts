@@ -160,9 +160,7 @@ async function moveRoom(
       return { room, from: self, to: null, reason: 'it is moving already', ms: 0 };
     throw noRoom(self, room);
   }
-  if (to !== null && to !== self && !sources.members().includes(to))
-    throw new InspectionError('UNKNOWN_NODE', `${to} is not a member that ${self} has a link to`);
-  const result = await rooms.drainOrder.moveRoom(tool, room, to);
+  const result = await rooms.drainOrder.moveRoom(tool, room, to === null ? null : memberNamed(to, sources));
   const { outcome } = result;
   if (outcome === 'stays') return { room, from: self, to: null, reason: result.reason, ms: 0 };
   const { node, ms } = result;
@@ -172,6 +170,19 @@ async function moveRoom(
     throw new InspectionError('FAILED', `${node} ended while the room ${room} moved there: the room has crashed`);
 
   return { room, from: self, to: node, reason: null, ms };
+}
+
+/** Completes `b` to `b@sfu-2.internal` if exactly one member has that name. */
+function memberNamed(name: string, { self, members }: InspectionSources): string {
+  const names = [self, ...members()];
+  const isIt = (node: string): boolean => node === name || node.slice(0, node.indexOf('@')) === name;
+  const [found, ...more] = names.filter(isIt);
+  if (found === undefined)
+    throw new InspectionError('UNKNOWN_NODE', `no member is called "${name}"; the members are: ${names.join(', ')}`);
+  if (more.length > 0)
+    throw new InspectionError('BAD_REQUEST', `"${name}" can be ${[found, ...more].join(' or ')}; write it in full`);
+
+  return found;
 }
 
 /** @throws InspectionError BAD_REQUEST, UNKNOWN_NODE */

@@ -13,11 +13,12 @@ import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
 import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } from '../room/room-webhooks.js';
 
-/** Versions of the member protocol that know moves, and moves of live streams, calls and undelivered webhooks. */
+/** Versions of the member protocol that know moves, moves of streams, calls and webhooks, and the taker of a room. */
 const MOVES = 2;
 const STREAMS_MOVE = 3;
 const CALLS_MOVE = 3;
 const WEBHOOKS_MOVE = 3;
+const TAKER_KNOWN = 3;
 /** How long a frozen room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
 const TAKE_TIMEOUT_MS = 1_000;
@@ -474,7 +475,7 @@ export async function ownerNamedBy(
   node: string,
   { roomId, error }: { roomId: string; error: unknown },
 ): Promise<string> {
-  if (!(error instanceof ActorError) || error.code !== 'CRASHED') return node;
+  if (!(error instanceof ActorError) || error.code !== 'CRASHED' || !port.speaks(node, TAKER_KNOWN)) return node;
   const taker = await port.call(node, { type: 'takerOf', roomId }, { timeoutMs: TAKER_TIMEOUT_MS }).catch(() => null);
 
   return taker ?? node;

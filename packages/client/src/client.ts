@@ -215,8 +215,7 @@ export class RoomClient<PeerMetadata = unknown, TrackMetadata = unknown> extends
     } catch (error) {
       if (!this.#route.isKnown) return this.#closed(0, '');
       // No server was contacted: the address is malformed or forbidden, or the browser is out of WebRTC connections.
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#end(unreachable(`the browser opens no connection to ${this.#route.url}: ${reason}`));
+      this.#end(unreachable(`the browser opens no connection to ${this.#route.url}: ${error}`));
     }
   }
 

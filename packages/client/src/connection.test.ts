@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import type { LocalTrack } from './local-track.js';
+import { LocalTrack, type PublishOptions } from './local-track.js';
 
 /** The parts of a connection that an offer needs. */
 class FakeConnection extends EventTarget {
@@ -7,6 +7,7 @@ class FakeConnection extends EventTarget {
   signalingState = 'stable';
   localDescription: { sdp: string } | undefined;
   readonly transceivers: { extensions: unknown; asked: unknown[] }[] = [];
+  readonly removed: unknown[] = [];
   #isClosed = false;
   constructor() {
     super();
@@ -46,7 +47,9 @@ class FakeConnection extends EventTarget {
     this.localDescription = { sdp: 'v=0' };
     return Promise.resolve();
   }
-  removeTrack(): void {}
+  removeTrack(sender: unknown): void {
+    this.removed.push(sender);
+  }
   close(): void {
     this.#isClosed = true;
   }
@@ -76,7 +79,10 @@ async function connect(features: readonly string[] = []) {
       fallbacks.push(data.fallbacks);
     },
     received() {},
-    refused: ({ metadata }: LocalTrack) => void refused.push(metadata),
+    refused: (track: LocalTrack) => {
+      refused.push(track.metadata);
+      media.unpublish(track);
+    },
     channelOpened() {},
     lost() {},
   };
@@ -126,6 +132,53 @@ test('refuses a track whose options the browser does not take, and publishes the
   });
   await settled();
   expect([offered, refused]).toEqual([['audio'], ['video']]);
+});
+
+/** Returns a camera as the application publishes it. */
+function cameraOf(options: object): LocalTrack {
+  const media = { kind: 'video', contentHint: '', addEventListener: () => undefined } as unknown as MediaStreamTrack;
+  const host = { sendTrackEvent() {}, removeTrack: async () => undefined, localTrackChanged() {} };
+  return new LocalTrack(media, { metadata: 'video', ...options } as PublishOptions, host);
+}
+
+test.each([
+  [{ codecs: [] }, 'no codecs'],
+  [{ codecs: 'av1' }, 'a is none of vp8,h264,vp9,av1,h265'],
+  [{ codecs: 5 }, 'track.codecs.slice'],
+  [{ codecs: ['theora', 'vp8'] }, 'theora is none of vp8,h264,vp9,av1,h265'],
+  [{ codecs: ['vp8', 'theora'] }, 'theora is none of vp8,h264,vp9,av1,h265'],
+  [{ codec: 'VP9' }, 'VP9 is none of vp8,h264,vp9,av1,h265'],
+  [{ codec: 'video/vp9' }, 'video/vp9 is none of vp8,h264,vp9,av1,h265'],
+])('refuses %j, says why, and publishes the others', async (options, reason) => {
+  const { media, offered, refused } = await connect(['codecs', 'fallback']);
+  const camera = media.publish(cameraOf(options));
+  media.publish(track('audio')).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await expect(camera).rejects.toMatchObject({
+    code: 'PUBLISH_REFUSED',
+    message: expect.stringContaining(`the browser does not send video with these options: TypeError: ${reason}`),
+  });
+  await settled();
+  expect([offered, refused]).toEqual([['audio'], ['video']]);
+});
+
+test('refuses a track whose muted senders cannot be emptied, and publishes the others', async () => {
+  const { media, offered } = await connect();
+  const camera = media.publish(track('video', { bind: () => Promise.reject(new Error('no sender')) }));
+  media.publish(track('audio')).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await expect(camera).rejects.toMatchObject({ code: 'PUBLISH_REFUSED' });
+  await settled();
+  expect(offered).toEqual(['audio']);
+});
+
+test('sends nothing of a track whose second encoding is refused', async () => {
+  const { media } = await connect(['fallback']);
+  media.publish(cameraOf({ codecs: ['vp8', 'theora'] })).catch(() => undefined);
+  media.offerData({ tracksTypes: {}, integratedTurnServers: [] });
+  await settled();
+  const [first] = FakeConnection.last.transceivers;
+  expect(FakeConnection.last.removed).toEqual([(first as unknown as RTCRtpTransceiver).sender]);
 });
 
 test('refuses no track of a connection that is closed while it adds them', async () => {

@@ -186,8 +186,8 @@ export class MediaConnection {
 
   /** True if the last answer left something to send or receive. */
   get #carriesMedia(): boolean {
-    const directions = this.#connection.getTransceivers().map(({ currentDirection }) => currentDirection ?? 'inactive');
-    return this.#hasChannels || directions.some((direction) => direction !== 'inactive');
+    const all = this.#connection.getTransceivers();
+    return this.#hasChannels || all.some(({ currentDirection }) => (currentDirection ?? 'inactive') !== 'inactive');
   }
 
   #request(): void {
@@ -253,22 +253,22 @@ export class MediaConnection {
       const { selfId, features } = this.#session();
       // A second connection publishes it under the same id.
       const id = track.id ?? `${selfId}:${uniqueName()}`;
-      const codecs = track.codecs.slice(0, features.includes('fallback') ? 2 : 1);
-      let transceivers;
+      const transceivers: RTCRtpTransceiver[] = [];
+      this.#publications.set(track, { ...next, id, transceivers, accepted: false });
       try {
-        transceivers = codecs.map((codec, place) => {
-          const added = this.#connection.addTransceiver(track.media ?? track.kind, track.init(codec, place));
+        for (const codec of track.codecs.slice(0, features.includes('fallback') ? 2 : 1)) {
+          const init = track.init(codec, transceivers.length);
+          const added = this.#connection.addTransceiver(track.media ?? track.kind, init);
+          transceivers.push(added);
           offerLayers(added);
           if (features.includes('codecs')) requestCodec(added, codec);
-          return added;
-        });
+        }
+        if (transceivers.length === 0) throw new TypeError('no codecs');
+        await track.bind(id, transceivers);
       } catch (error) {
         if (this.#closed) throw error;
         this.#refuse(next, `the browser does not send ${track.kind} with these options: ${error}`);
-        continue;
       }
-      this.#publications.set(track, { ...next, id, transceivers, accepted: false });
-      await track.bind(id, transceivers);
     }
   }
 
@@ -280,7 +280,7 @@ export class MediaConnection {
   #settle(publication: Publication): void {
     const { track, transceivers, accepted, resolve } = publication;
     if (transceivers[0]!.currentDirection !== 'sendonly') {
-      const message = `the server accepts no ${track.kind} from this peer, or not with its codecs or simulcast`;
+      const message = `the server accepts no ${track.kind} from this peer, or not with these options`;
       return this.#refuse(publication, message);
     }
     if (accepted) return undefined;
@@ -327,7 +327,7 @@ function uniqueName(): string {
 }
 
 function left(): RoomClientError {
-  return new RoomClientError('LEFT', 'unpublished or disconnected before the answer');
+  return new RoomClientError('LEFT', 'unpublished or disconnected');
 }
 
 /** Missing in the types, and in browsers other than Chromium. */

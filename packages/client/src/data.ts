@@ -1,6 +1,6 @@
 // Messages between clients over data channels (docs/reference/data-channels.md).
 import { RoomClientError } from './errors.js';
-import type { Bytes } from './frame.js';
+import { type Bytes, concat } from './frame.js';
 
 /** A message from another client. */
 export interface DataMessage {
@@ -55,14 +55,10 @@ class Conversation {
   readonly #waiting: Waiting[] = [];
   #channel: RTCDataChannel | undefined;
   #closing: ReturnType<typeof setTimeout> | undefined;
-  #isClosed = false;
+  /** True after the channel has closed on a connection that remains. */
+  isClosed = false;
 
   constructor(readonly options: RTCDataChannelInit) {}
-
-  /** True after the channel has closed on a connection that remains. */
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
 
   /** Sends a frame. Without a frame, resolves when one could be sent. */
   send(frame?: string | Bytes): Promise<void> {
@@ -74,7 +70,7 @@ class Conversation {
 
   use(channel: RTCDataChannel | undefined): void {
     clearTimeout(this.#closing);
-    this.#isClosed = false;
+    this.isClosed = false;
     this.#channel = channel;
     if (channel === undefined) return;
     channel.addEventListener('close', () => this.#channelClosed(channel));
@@ -92,7 +88,7 @@ class Conversation {
   #channelClosed(channel: RTCDataChannel): void {
     if (channel !== this.#channel) return;
     this.#closing = setTimeout(() => {
-      this.#isClosed = true;
+      this.isClosed = true;
       this.close(refused(`the channel ${channel.label} was closed`));
     }, CLOSED_MS);
   }
@@ -187,11 +183,7 @@ export function encodeData(data: string | Uint8Array, to: readonly string[]): st
   // Ids are ASCII, so a text header has the same bytes as a binary one.
   const header = String.fromCharCode(to.length) + to.map((id) => String.fromCharCode(id.length) + id).join('');
   if (typeof data === 'string') return header + data;
-  const head = new TextEncoder().encode(header);
-  const frame = new Uint8Array(head.length + data.length);
-  frame.set(head);
-  frame.set(data, head.length);
-  return frame;
+  return concat(new TextEncoder().encode(header), data);
 }
 
 /** Returns the sender and the message, or undefined if the frame is shorter than its header says. */

@@ -39,9 +39,14 @@ function field(number: number, value: Uint8Array): Bytes {
   let rest = value.length;
   for (; rest > 0x7f; rest >>>= 7) header.push((rest & 0x7f) | 0x80);
   header.push(rest);
-  const bytes = new Uint8Array(header.length + value.length);
-  bytes.set(header);
-  bytes.set(value, header.length);
+  return concat(header, value);
+}
+
+/** Returns `head` followed by `rest`. */
+export function concat(head: ArrayLike<number>, rest: Uint8Array): Bytes {
+  const bytes = new Uint8Array(head.length + rest.length);
+  bytes.set(head);
+  bytes.set(rest, head.length);
   return bytes;
 }
 

@@ -2,8 +2,10 @@ import { mustBeSendable } from './errors.js';
 import { SCALE } from './quality.js';
 import { VARIANTS, type Variant } from './signaling.js';
 
+const VIDEO_CODECS = ['vp8', 'h264', 'vp9', 'av1', 'h265'] as const;
+
 /** Codecs of video tracks; browsers differ in which ones they have. */
-export type VideoCodec = 'vp8' | 'h264' | 'vp9' | 'av1' | 'h265';
+export type VideoCodec = (typeof VIDEO_CODECS)[number];
 
 /** Options of `publish`. */
 export interface PublishOptions {
@@ -17,7 +19,8 @@ export interface PublishOptions {
   /**
    * Codec of the video. Where the browser cannot send it, or the server is older than 0.3, the codec is chosen as
    * without this option: the first of VP8 and H.264 that the browser offers. A participant whose browser cannot show
-   * the codec sees nothing of the track (docs/guide/which-codec.md).
+   * the codec sees nothing of the track (docs/guide/which-codec.md). With any other name, `publish` rejects with
+   * `PUBLISH_REFUSED`.
    */
   readonly codec?: VideoCodec;
   /**
@@ -42,6 +45,8 @@ export interface PublishOptions {
 
 /** Bits per second if the application sets no limit, as the server expects (docs/reference/peer-signaling.md). */
 const SIMULCAST_BPS: Readonly<Record<Variant, number>> = { l: 150_000, m: 500_000, h: 2_500_000 };
+/** Of all three together. */
+const SIMULCAST_SUM_BPS = 3_150_000;
 const VIDEO_BPS = 2_500_000;
 const AUDIO_BPS = 50_000;
 
@@ -85,7 +90,7 @@ export function preferCodec(transceiver: RTCRtpTransceiver, type: string, others
 
 /** Offers a codec alone, which the server takes for a request: browsers always list all that they have. */
 export function requestCodec(transceiver: RTCRtpTransceiver, codec: VideoCodec | undefined): void {
-  if (codec !== undefined) preferCodec(transceiver, `video/${codec}`, 'video/rtx');
+  preferCodec(transceiver, `video/${codec}`, 'video/rtx');
 }
 
 /** A published track. It remains the same object through mutes, replacements and reconnections. */
@@ -107,7 +112,7 @@ export class LocalTrack {
 
   /** @internal */
   constructor(media: MediaStreamTrack, options: PublishOptions, host: TrackHost) {
-    this.kind = media.kind === 'video' ? 'video' : 'audio';
+    this.kind = media.kind as 'audio' | 'video';
     const isScalable = options.scalabilityMode !== undefined;
     this.simulcast = this.kind === 'video' && !isScalable && (options.simulcast ?? media.contentHint !== 'detail');
     this.#media = media;
@@ -205,8 +210,11 @@ export class LocalTrack {
   /**
    * @internal The settings of the transceiver of its first or second encoding. The second one is sent once the server
    * wants it.
+   * @throws TypeError for a codec that is none
    */
   init(codec: VideoCodec | undefined, place: number): RTCRtpTransceiverInit {
+    if (codec !== undefined && !VIDEO_CODECS.includes(codec))
+      throw new TypeError(`${codec} is none of ${VIDEO_CODECS}`);
     const active = place === 0;
     const limits = this.bitratesBps;
     const { maxBitrateBps, scalabilityMode } = this.#options;
@@ -232,7 +240,7 @@ export class LocalTrack {
     const { maxBitrateBps } = this.#options;
     if (this.simulcast) {
       if (typeof maxBitrateBps !== 'number') return { ...SIMULCAST_BPS, ...maxBitrateBps };
-      const share = maxBitrateBps / (SIMULCAST_BPS.l + SIMULCAST_BPS.m + SIMULCAST_BPS.h);
+      const share = maxBitrateBps / SIMULCAST_SUM_BPS;
       return { l: SIMULCAST_BPS.l * share, m: SIMULCAST_BPS.m * share, h: SIMULCAST_BPS.h * share };
     }
     const limit = typeof maxBitrateBps === 'object' ? maxBitrateBps.h : maxBitrateBps;
@@ -274,10 +282,11 @@ export class LocalTrack {
 
   /** Gives the senders this media. If a connection closes, its promise stays open (WebRTC, "chain an operation"). */
   async #give(media: MediaStreamTrack | null): Promise<void> {
-    const given = this.#bindings.map(({ transceivers, left }) =>
-      Promise.race([Promise.all(transceivers.map(({ sender }) => sender.replaceTrack(media))), left]),
+    await Promise.all(
+      this.#bindings.map(({ transceivers, left }) =>
+        Promise.race([Promise.all(transceivers.map(({ sender }) => sender.replaceTrack(media))), left]),
+      ),
     );
-    await Promise.all(given);
   }
 
   #sendEvent(event: 'updateTrackMetadata' | 'muteTrack' | 'unmuteTrack', data: object = {}): void {

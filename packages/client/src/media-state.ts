@@ -70,5 +70,5 @@ export function problemOf(
 }
 
 function isLoopback({ address, ip }: Record<string, unknown>): boolean {
-  return /^(?:127\.|::1$)/.test(String(address ?? ip ?? ''));
+  return /^(?:127\.|::1$)/.test(`${address ?? ip}`);
 }

@@ -136,7 +136,7 @@ export class RemotePeers {
 
   /** Sets the negotiated media of a track. */
   setMedia(trackId: string, media: MediaStreamTrack): RemoteChange[] {
-    const kind = media.kind === 'video' ? 'video' : 'audio';
+    const kind = media.kind as 'audio' | 'video';
     return this.#updateTrack(trackId, { media, kind, unavailable: null }, 'trackReady');
   }
 

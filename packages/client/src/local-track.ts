@@ -45,7 +45,7 @@ export interface PublishOptions {
 
 /** Bits per second if the application sets no limit, as the server expects (docs/reference/peer-signaling.md). */
 const SIMULCAST_BPS: Readonly<Record<Variant, number>> = { l: 150_000, m: 500_000, h: 2_500_000 };
-/** Of all three together. */
+/** Sum of the three. */
 const SIMULCAST_SUM_BPS = 3_150_000;
 const VIDEO_BPS = 2_500_000;
 const AUDIO_BPS = 50_000;

@@ -194,7 +194,8 @@ export class Requests {
     const deletions = this.#deletions.get(roomId);
     const answer = await this.#cluster.ask(node, label, moveRoom(roomId, to));
     const { status } = answer;
-    if (status === 404 && !refusalIn(answer).includes('is not a member')) this.#checkMissing(node, roomId, before);
+    const isNoNode = /is not a member|no member is called/.test(refusalIn(answer));
+    if (status === 404 && !isNoNode) this.#checkMissing(node, roomId, before);
     if (status === 500 && !lost.has(roomId)) this.#cluster.broken(`${label} was answered with a crash of the room`);
     if (status !== 200) return;
     const taker = dataOf<{ to: string }>(answer).to;

@@ -77,7 +77,8 @@ export class MediaConnection {
     this.#encryption = encryption;
     const report: Parameters<FrameEncryption['open']>[1] = (mid, problem) =>
       this.hooks.undecodable(this.#midToTrackId[mid] ?? '', problem);
-    this.#connection = encryption?.open(CONFIGURATION, report) ?? new RTCPeerConnection(CONFIGURATION);
+    this.#connection =
+      encryption === undefined ? new RTCPeerConnection(CONFIGURATION) : encryption.open(CONFIGURATION, report);
     this.#connection.addEventListener('track', ({ transceiver, track }) => {
       const trackId = this.#midToTrackId[transceiver.mid ?? ''];
       if (trackId !== undefined) this.hooks.received(trackId, track);

@@ -91,7 +91,7 @@ function start({
       },
     },
     placement: {
-      reserveElsewhere: async (_roomId, { avoided: nodes = new Set(), former = [] } = {}) => {
+      reserveElsewhere: async (_roomId, { avoided: nodes = new Set<string>(), former = [] } = {}) => {
         avoided = nodes;
         return former.includes('b') ? undefined : { node: 'b', reservation: 'r' };
       },

@@ -19,6 +19,8 @@ export interface PlantedFault {
   control?(control: NodeControl): NodeControl;
   /** Names of the nodes that it is configured to join. */
   seeds?(names: readonly string[]): readonly string[];
+  /** Returns whether a member speaks a version of the member protocol. */
+  speaks?(): boolean;
   /** The node reports no room on two nodes. */
   readonly hidesConflicts?: boolean;
   /** Its members need no particular cookie. */
@@ -187,7 +189,7 @@ export const PLANTED_FAULTS: Readonly<Record<string, PlantedFault>> = {
     breaks: 'logged twice a minute: actor.refused',
   },
   'takes every member for one of its own release': {
-    port: (port) => ({ ...port, speaks: () => true }),
+    speaks: () => true,
     breaks: 'which its release does not know',
   },
   'never forgets rooms that have ended': {

@@ -341,6 +341,7 @@ export class VirtualNode {
       },
       log: this.#log,
     });
+    if (fault?.speaks !== undefined) Object.assign(node, { speaks: fault.speaks });
     node.subscribe({
       nodeup: ({ node: member }) => {
         this.#relay.memberJoined(member);

@@ -141,6 +141,10 @@ function cameraOf(options: object): LocalTrack {
   return new LocalTrack(media, { metadata: 'video', ...options } as PublishOptions, host);
 }
 
+test('takes a codec of null for none, as pages in JavaScript pass it', () => {
+  expect(cameraOf({ codec: null }).codecs).toEqual([undefined]);
+});
+
 test.each([
   [{ codecs: [] }, 'no codecs'],
   [{ codecs: 'av1' }, 'a is none of vp8,h264,vp9,av1,h265'],

@@ -118,7 +118,7 @@ export class LocalTrack {
     this.#media = media;
     this.#metadata = options.metadata ?? null;
     this.#options = options;
-    this.codecs = this.kind === 'video' ? (options.codecs ?? [options.codec]) : [undefined];
+    this.codecs = this.kind === 'video' ? (options.codecs ?? [options.codec ?? undefined]) : [undefined];
     this.#host = host;
     this.#follow(media);
   }

@@ -22,8 +22,6 @@ const MAX_GAP = 1000;
 export class LossTracker {
   /** Packets given up; never decreases. */
   abandoned = 0;
-  /** Newest packet given up because it was missing for too long; -1 if none was. */
-  newestAbandoned = -1;
   /** Missing packets that arrived, by reordering or retransmission; never decreases. */
   recovered = 0;
   /** Sequence numbers requested, including repeats; never decreases. */
@@ -89,7 +87,6 @@ export class LossTracker {
     for (let i = 0; i < this.#count; i += 1) {
       if (nowMs - this.#missingSinceMs[i]! > this.#maxAgeMs) {
         this.abandoned += 1;
-        this.newestAbandoned = Math.max(this.newestAbandoned, this.#sequences[i]!);
         continue;
       }
       const isDue = nowMs >= this.#askedAtMs[i]! && this.#tries[i]! < this.#maxRetries;

@@ -158,8 +158,6 @@ export class InboundStream {
   #lastTimestamp = -1;
   #reordered = 0;
   lastKeyframeTimestamp = -1;
-  /** First packet of the newest key picture, or one lost since then for which another has been requested. */
-  wholeFrom = -1;
   /** Timestamp of the key picture before that, whose packets may still wait to be sent. */
   #keyframeBefore = -1;
   markers = 0;
@@ -226,9 +224,8 @@ export class InboundStream {
     return timestamp === this.lastKeyframeTimestamp || timestamp === this.#keyframeBefore;
   }
 
-  /** Counts a key picture that starts with this packet. */
-  countKeyframe(timestamp: number, sequence: number): void {
-    this.wholeFrom = sequence;
+  /** Counts a key picture. */
+  countKeyframe(timestamp: number): void {
     this.#keyframeBefore = this.lastKeyframeTimestamp;
     this.lastKeyframeTimestamp = timestamp;
     this.keyframeCount++;

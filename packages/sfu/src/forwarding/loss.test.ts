@@ -18,12 +18,6 @@ function nackedBy(peer: MemoryPeer): number[] {
   return numbers;
 }
 
-function pliCount(peer: MemoryPeer): number {
-  let count = 0;
-  peer.forEachRtcp((reader) => (count += reader.isPli ? 1 : 0));
-  return count;
-}
-
 function nack(peer: MemoryPeer, ssrc: number, sequences: number[]): void {
   const writer = new RtcpWriter();
   writer.nack(1, ssrc, sequences);
@@ -54,22 +48,6 @@ describe('loss between publisher and server', () => {
     expect(nackedBy(publisher)).toEqual([missing]);
     const [stats] = world.stats().transports.find(({ peerId }) => peerId === 'pub')!.inbound;
     expect(stats).toMatchObject({ packets: 5, lost: 0, nacks: 1, rtx: { packets: 2 } });
-  });
-
-  test.each([
-    { comes: 'no key picture has come', key: false, requests: 1 },
-    { comes: 'a key picture has come', key: true, requests: 0 },
-  ])('requests $requests key pictures for a packet that never came if $comes since then', ({ key, requests }) => {
-    const publisher = world.join('pub', { inbound: [inboundVideo('cam', { ssrc: 0x101, rtxSsrc: 0x102 })] });
-    world.join('sub', { outbound: [videoSlot('cam')] });
-    const source = camera(0x101);
-    for (const packet of source.vp8Frame({ key: true })) publisher.send(packet);
-    publisher.send(source.vp8Frame({ packets: 3 })[2]!);
-    world.advance(500);
-    for (const packet of source.vp8Frame({ key })) publisher.send(packet);
-    const before = pliCount(publisher);
-    world.advance(600);
-    expect(pliCount(publisher) - before).toBe(requests);
   });
 
   test('sends nothing under the number of a retransmitted packet when its original comes late, and differs', () => {

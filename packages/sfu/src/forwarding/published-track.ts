@@ -185,7 +185,7 @@ export class PublishedTrack {
     if (this.#format.reordersPictures && sequence === stream.newest && stream.hasBFrames(view.timestamp))
       this.#faults.hasBFrames();
     const startsKeyframe = this.#startsKeyframe(stream, sequence, nowMs);
-    if (startsKeyframe && this.#isNewKeyframe(stream, sequence)) {
+    if (startsKeyframe && this.#isNewKeyframe(stream)) {
       if (this.#format.reordersPictures) this.#faults.keyframe(stream.payload.entryPoint);
       this.#switchWaiting(stream, sequence, nowMs);
     }
@@ -247,11 +247,11 @@ export class PublishedTrack {
   }
 
   /** Audio has no keyframes, so every packet is a start. */
-  #isNewKeyframe(stream: InboundStream, sequence: number): boolean {
+  #isNewKeyframe(stream: InboundStream): boolean {
     if (this.#voice !== undefined) return stream.forwarding.length < this.slots.size;
     const { timestamp } = this.#context.view;
     if (stream.isKeyPicture(timestamp)) return false;
-    stream.countKeyframe(timestamp, sequence);
+    stream.countKeyframe(timestamp);
     this.activity.countKeyframe(stream.index);
     stream.keyframes.keyframe();
     return true;
@@ -396,15 +396,6 @@ export class PublishedTrack {
     if (stream.keyframes.request(nowMs)) this.owner.requestKeyframe(this, stream);
   }
 
-  /** Requests a key picture once if a packet has been given up: viewers cannot show what follows, and wait for long. */
-  #requestAfterLoss(stream: InboundStream, nowMs: number): void {
-    const { newestAbandoned } = stream.losses;
-    if (newestAbandoned <= stream.wholeFrom) return;
-    stream.wholeFrom = newestAbandoned;
-    const { forwarding, index, variant } = stream;
-    if (forwarding.length + this.crossings[index]!.length > 0) this.requestKeyframe(variant, nowMs);
-  }
-
   /** Repeats requests that were given up while the publisher was away: subscribers still wait for its keyframe. */
   #repeatRequests(stream: InboundStream): void {
     stream.keyframes.cancel();
@@ -431,11 +422,10 @@ export class PublishedTrack {
     if (!this.muted && !this.blocked) this.#checkActivity(nowMs);
   }
 
-  /** Requests keyframes, and sends the ends of layers after which nothing comes. */
+  /** Repeats keyframe requests, and sends the ends of layers after which nothing comes. */
   protected tickStreams(nowMs: number): void {
     for (const stream of this.streams) {
       if (stream === undefined) continue;
-      this.#requestAfterLoss(stream, nowMs);
       if (stream.keyframes.due(nowMs)) this.owner.requestKeyframe(this, stream);
       const { openEnd } = stream;
       if (openEnd >= 0 && !stream.store.find(openEnd, nowMs, MAX_OPEN_MS)) this.#resolveEnd(stream, openEnd + 1, nowMs);

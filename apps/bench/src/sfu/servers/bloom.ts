@@ -74,9 +74,10 @@ export function bloom(options: BloomOptions): BloomKind {
     name: options.workers === 1 ? name : `${name} (${options.workers} workers)`,
     unavailable: () => undefined,
     async start() {
-      const resources = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
+      const folder = mkdtempSync(join(tmpdir(), 'bloom-bench-node-'));
       const startNode = async (node: string) => {
         const port = await freePort(address);
+        const resources = join(folder, node);
         const metricsPort = await freePort(address);
         const server = new ServerProcess(process.execPath, [...flags, options.main ?? main], {
           env: {
@@ -87,23 +88,25 @@ export function bloom(options: BloomOptions): BloomKind {
             JF_WEBRTC_TURN_IP: address,
             JF_WEBRTC_TURN_LISTEN_IP: address,
             JF_SERVER_API_TOKEN: token,
-            JF_RESOURCES_BASE_PATH: join(resources, node),
+            JF_RESOURCES_BASE_PATH: resources,
             JF_MEDIA_WORKERS: String(options.workers),
             ...(signalling === 'livekit' ? livekitNode : {}),
             ...(cluster === undefined ? {} : member(node, cluster)),
           },
         });
         await server.until(async () => (await fetch(`http://${address}:${port}/health`)).status === 401);
-        return { port, server };
+        return { port, server, resources };
       };
       const nodes = [await startNode('one')];
-      if (cluster !== undefined) nodes.push(await startNode('two'));
-      const [{ port, server }] = nodes as [Awaited<ReturnType<typeof startNode>>];
-      await server.until(async () => {
-        const headers = { authorization: `Bearer ${token}` };
-        const answer = await fetch(`http://${address}:${port}/cluster`, { headers });
-        return ((await answer.json()) as { data: { nodes: unknown[] } }).data.nodes.length === nodes.length;
-      });
+      const [{ port, server, resources }] = nodes as [Awaited<ReturnType<typeof startNode>>];
+      if (cluster !== undefined) {
+        nodes.push(await startNode('two'));
+        await server.until(async () => {
+          const headers = { authorization: `Bearer ${token}` };
+          const answer = await fetch(`http://${address}:${port}/cluster`, { headers });
+          return ((await answer.json()) as { data: { nodes: unknown[] } }).data.nodes.length === nodes.length;
+        });
+      }
       const clients = new BloomClients(port, signalling);
       let roomId = await clients.openRoom();
 
@@ -123,7 +126,7 @@ export function bloom(options: BloomOptions): BloomKind {
         close: async () => {
           clients.close();
           for (const node of nodes) await node.server.stop();
-          rmSync(resources, { recursive: true, force: true });
+          rmSync(folder, { recursive: true, force: true });
         },
       };
     },

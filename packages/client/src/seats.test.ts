@@ -1,6 +1,7 @@
 // A backend that provides seats again and again, with only the browser features that this needs.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { encodePeerMessage } from '@bloom/protocol';
+import type { ReconnectOptions } from './backoff.js';
 import { RoomClient } from './client.js';
 import type { ConnectOptions } from './client-types.js';
 
@@ -124,22 +125,29 @@ test('resets the count after a seat that lasts', async () => {
   client.leave();
 });
 
-/** Joins over connections that the server closes `lifeMs` after each join because it restarts. Returns the pauses. */
-function restarts(lifeMs: number): { client: RoomClient; delays: number[]; ends: string[] } {
+/** Close event of a node that restarts. */
+const RESTART = ['Node stopped', 1012] as const;
+
+/** Joins over connections that end `lifeMs` after each join, with this close event. Returns the pauses and the end. */
+function losses(
+  lifeMs: number,
+  [reason, code]: Readonly<Parameters<FakeSocket['lose']>>,
+  reconnect: ReconnectOptions = {},
+): { client: RoomClient; delays: number[]; ends: string[] } {
   const client = new RoomClient();
   const [ends, delays]: [string[], number[]] = [[], []];
   client.on('ended', ({ code }) => ends.push(code));
   client.on('reconnecting', (_attempt, delayMs) => delays.push(delayMs));
   client.on('connected', () => {
     const socket = sockets.at(-1) as FakeSocket;
-    setTimeout(() => socket.lose('Node stopped', 1012), lifeMs);
+    setTimeout(() => socket.lose(reason, code), lifeMs);
   });
-  client.connect({ url: 'ws://node', token: 'first' }).catch(() => undefined);
+  client.connect({ url: 'ws://node', token: 'first', reconnect }).catch(() => undefined);
   return { client, delays, ends };
 }
 
 test('returns without growing pauses to a cluster whose nodes restart one after the other', async () => {
-  const { client, delays } = restarts(3_000);
+  const { client, delays } = losses(3_000, RESTART);
   await pass(30_000);
   expect(delays.length).toBeGreaterThan(5);
   expect(new Set(delays)).toEqual(new Set([500]));
@@ -147,22 +155,14 @@ test('returns without growing pauses to a cluster whose nodes restart one after 
 });
 
 test('reconnects with growing pauses to a server that restarts at once and for ever, and ends the call after 20', async () => {
-  const { delays, ends } = restarts(300);
+  const { delays, ends } = losses(300, RESTART);
   await pass(300_000);
   expect(delays.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
   expect(ends).toEqual(['UNREACHABLE']);
 });
 
 test('reconnects with growing pauses after connections lost at once, and ends the call after 20', async () => {
-  const client = new RoomClient();
-  const [ends, delays]: [string[], number[]] = [[], []];
-  client.on('ended', ({ code }) => ends.push(code));
-  client.on('reconnecting', (_attempt, delayMs) => delays.push(delayMs));
-  client.on('connected', () => {
-    const socket = sockets.at(-1) as FakeSocket;
-    setTimeout(() => socket.lose(''), 300);
-  });
-  client.connect({ url: 'ws://node', token: 'first' }).catch(() => undefined);
+  const { delays, ends } = losses(300, ['']);
   await pass(300_000);
   expect(delays.slice(0, 6)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 10_000]);
   expect(delays).toHaveLength(20);
@@ -170,14 +170,7 @@ test('reconnects with growing pauses after connections lost at once, and ends th
 });
 
 test('counts a connection that is lost at once as a failed attempt', async () => {
-  const client = new RoomClient();
-  const ends: string[] = [];
-  client.on('ended', ({ code }) => ends.push(code));
-  client.on('connected', () => {
-    const socket = sockets.at(-1) as FakeSocket;
-    setTimeout(() => socket.lose(''), 300);
-  });
-  client.connect({ url: 'ws://node', token: 'first', reconnect: { maxAttempts: 3 } }).catch(() => undefined);
+  const { ends } = losses(300, [''], { maxAttempts: 3 });
   await pass(10_000);
   expect(ends).toEqual(['UNREACHABLE']);
   expect(sockets).toHaveLength(4);

@@ -90,7 +90,7 @@ export function preferCodec(transceiver: RTCRtpTransceiver, type: string, others
 
 /** Offers a codec alone, which the server takes for a request: browsers always list all that they have. */
 export function requestCodec(transceiver: RTCRtpTransceiver, codec: VideoCodec | undefined): void {
-  preferCodec(transceiver, `video/${codec}`, 'video/rtx');
+  if (codec !== undefined) preferCodec(transceiver, `video/${codec}`, 'video/rtx');
 }
 
 /** A published track. It remains the same object through mutes, replacements and reconnections. */

@@ -1,11 +1,12 @@
 /** Codecs of recorded files. */
+import { RECORDED_VIDEO_CODECS } from '@bloom/rooms';
 
 /** Names in `report.json`: Opus in .ogg, H.264 in .mp4, VP8 and VP9 in .webm. */
 export const ENCODINGS = { opus: 'OPUS', h264: 'H264', vp8: 'VP8', vp9: 'VP9' } as const;
 
 export type RecordedCodec = keyof typeof ENCODINGS;
 
-const BY_KIND = { audio: ['opus'], video: ['h264', 'vp8', 'vp9'] } as const satisfies Record<
+const BY_KIND = { audio: ['opus'], video: RECORDED_VIDEO_CODECS } as const satisfies Record<
   string,
   readonly RecordedCodec[]
 >;

@@ -173,6 +173,42 @@ describe.each([
   });
 });
 
+describe('a publisher of AV1 in a room with a component', () => {
+  const publish = async (type: string, options: object, codec = 'AV1') => {
+    const added = await api.call('POST', `/room/${room}/component`, { body: { type, options } });
+    expect(added.status).toBe(201);
+
+    return send('POST', '/whip', { body: OFFER.replace('VP8', codec) });
+  };
+  const sentence = (taker: string, codec = 'AV1') => ({
+    errors: `The room's ${taker} takes constrained baseline H.264 or VP8 or VP9 of profile 0 for video, the SDP offer has: ${codec}`,
+  });
+
+  test('gets 406 beside a stream of every track', async () => {
+    const { status, body } = await publish('hls', { anyCodec: true });
+    expect(status).toBe(406);
+    expect(JSON.parse(body)).toEqual(sentence('HLS stream'));
+  });
+
+  test('gets 406 beside a recording of every track', async () => {
+    const { status, body } = await publish('recording', { anyCodec: true }, 'H265');
+    expect(status).toBe(406);
+    expect(JSON.parse(body)).toEqual(sentence('recording', 'H265'));
+  });
+
+  test.each([
+    ['a stream of chosen tracks', 'hls', { anyCodec: true, subscribeMode: 'manual' }],
+    ['a recording of sound', 'recording', { anyCodec: true, audioOnly: true }],
+    ['a component that takes no pictures', 'sip', { registrarCredentials: {} }],
+  ])('connects beside %s', async (_what, type, options) => {
+    expect((await publish(type, options)).status).toBe(201);
+  });
+
+  test('connects with a codec that the stream takes', async () => {
+    expect((await publish('hls', { anyCodec: true }, 'VP9')).status).toBe(201);
+  });
+});
+
 describe.each(['/whip', '/whep'])('OPTIONS %s', (path) => {
   const linkTo = ({ headers }: Awaited<ReturnType<typeof send>>) => headers['link'];
 

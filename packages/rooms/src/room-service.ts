@@ -6,6 +6,8 @@ export type EndpointType = 'webrtc' | ComponentType;
 /** Codecs that a room may require. Without a requirement, clients send one of these unless they ask for another. */
 export const VIDEO_CODECS = ['h264', 'vp8'] as const;
 export type VideoCodec = (typeof VIDEO_CODECS)[number];
+/** Video codecs that HLS streams and recordings with `anyCodec` take. */
+export const RECORDED_VIDEO_CODECS = [...VIDEO_CODECS, 'vp9'] as const;
 
 export interface RoomConfig {
   /** Generated (UUID v4) when null. */

@@ -1,7 +1,7 @@
 export type WhipErrorCode =
   /** The offer cannot be parsed, or its m-lines do not fit. */
   | 'INVALID_OFFER'
-  /** The offer has no codec that the room allows. */
+  /** The offer has no codec that the room allows, or that its stream or recording takes. */
   | 'NO_CODEC'
   /** The SDP fragment cannot be parsed. */
   | 'INVALID_FRAGMENT'

@@ -1,4 +1,5 @@
-import { acceptedCodecs, isCodecName, payloadFormat } from '@bloom/rtp';
+import { RECORDED_VIDEO_CODECS } from '@bloom/rooms';
+import { acceptedCodecs, type CodecName, isCodecName, payloadFormat } from '@bloom/rtp';
 import type { TrackKind } from '@bloom/sfu';
 import {
   type ChosenCodec,
@@ -17,8 +18,8 @@ const LIMITS = { maxLength: 64 * 1024, maxLines: 2_000, maxLineLength: 4_096, ma
 
 /**
  * Parses an offer and checks that it fits the role.
- * @throws WhipError INVALID_OFFER when it cannot be parsed or its m-lines do not fit, NO_CODEC when the room allows
- *   none of its codecs
+ * @throws WhipError INVALID_OFFER when it cannot be parsed or its m-lines do not fit, NO_CODEC when the room, or
+ *   a component that takes everything published in it, takes none of its codecs
  */
 export function acceptOffer(sdp: string, role: SessionRole['type'], rules: RoomRules): SdpOffer {
   const offer = parsed(sdp);
@@ -48,7 +49,10 @@ function checkPublished({ media }: SdpOffer, rules: RoomRules): void {
       throw new WhipError('INVALID_OFFER', `The SDP offer has ${count} ${kind} m-lines, at most one is allowed`);
   }
   for (const line of lines) {
-    if (choosePublishedCodec(line, rules.videoCodec) === null) throw noCodec(line, rules);
+    const codec = choosePublishedCodec(line, rules.videoCodec);
+    if (codec === null) throw noCodec(line, rules);
+    if (rules.recorder !== undefined && line.kind === 'video' && !isRecorded(codec.name))
+      throw unsuitable(line, `The room's ${rules.recorder} takes`, RECORDED_VIDEO_CODECS);
   }
 }
 
@@ -82,13 +86,19 @@ export function watchableCodecs(line: OfferedMedia, rules: RoomRules): ChosenCod
   return acceptedCodecs(line.kind, rules.videoCodec).flatMap((name) => chooseReceivedCodec(line, name) ?? []);
 }
 
+const isRecorded = (name: CodecName): boolean => RECORDED_VIDEO_CODECS.some((recorded) => recorded === name);
+
 function noCodec(line: OfferedMedia, rules: RoomRules): WhipError {
-  const allowed = acceptedCodecs(line.kind, rules.videoCodec).map((name) => payloadFormat(name).label);
+  return unsuitable(line, 'The room allows', acceptedCodecs(line.kind, rules.videoCodec));
+}
+
+function unsuitable(line: OfferedMedia, taker: string, names: readonly CodecName[]): WhipError {
+  const allowed = names.map((name) => payloadFormat(name).label);
   const offered = [...new Set(line.codecs.filter(({ name }) => name !== 'rtx').map(described))].join(', ') || 'none';
 
   return new WhipError(
     'NO_CODEC',
-    `The room allows ${allowed.join(' or ')} for ${line.kind}, the SDP offer has: ${offered.slice(0, 200)}`,
+    `${taker} ${allowed.join(' or ')} for ${line.kind}, the SDP offer has: ${offered.slice(0, 200)}`,
   );
 }
 

@@ -27,4 +27,6 @@ export type SessionAnswer =
 /** The limits that a room sets. */
 export interface RoomRules {
   videoCodec: VideoCodec | null;
+  /** The component that takes every track published in the room, and which not all codecs suit. */
+  recorder?: 'HLS stream' | 'recording' | undefined;
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { PeerRelay, RoomService } from '@bloom/rooms';
+import type { ComponentView, PeerRelay, RoomService } from '@bloom/rooms';
 import { WhipError } from './errors.js';
 import { acceptOffer } from './offer.js';
 import { parseFragment } from './sdp-fragment.js';
-import type { SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
+import type { RoomRules, SessionAnswer, SessionRequest, SessionRole } from './session-message.js';
 
 export interface OpenedSession {
   sessionId: string;
@@ -37,8 +37,8 @@ export class WhipService {
     const { roomId, peerId } = this.peerOf(token);
     // Check the offer before the peer connects: a bad offer must not notify anyone.
     const rooms = this.#rooms.forRequest(requestId);
-    const { config } = await rooms.getRoom(roomId);
-    acceptOffer(sdp, role.type, config);
+    const { config, components } = await rooms.getRoom(roomId);
+    acceptOffer(sdp, role.type, { ...config, recorder: recorderIn(components) });
     const session = { roomId, peerId, sessionId: randomUUID() };
     const request: SessionRequest = { type: 'offer', role, sdp };
     const answer = parsed(await rooms.openSession(session, JSON.stringify(request)));
@@ -103,6 +103,17 @@ export class WhipService {
 
     return claim;
   }
+}
+
+function recorderIn(components: readonly ComponentView[]): RoomRules['recorder'] {
+  for (const { type, properties } of components) {
+    const { subscribeMode, audioOnly } = properties;
+    if (subscribeMode !== 'auto' || audioOnly === true) continue;
+    if (type === 'hls') return 'HLS stream';
+    if (type === 'recording') return 'recording';
+  }
+
+  return undefined;
 }
 
 function parsed(text: string): SessionAnswer {

@@ -358,7 +358,7 @@ function propertiesOf(type: ComponentType, options: Record<string, unknown>): Re
   if (type === 'file') return { filePath: options['filePath'] ?? 'video.h264', framerate: 30 };
   if (type === 'sip') return { registrarCredentials: { address: 'sip.example', username: 'u', password: 'p' } };
 
-  return { subscribeMode };
+  return { subscribeMode, ...(options['audioOnly'] === true ? { audioOnly: true } : {}) };
 }
 
 function answerOf(session: PeerSession, inputs: SessionInput[]): string {

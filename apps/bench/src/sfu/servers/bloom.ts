@@ -61,6 +61,8 @@ const member = (name: string, kind: BloomOptions['cluster']): Record<string, str
   JF_DIST_NODE_NAME: `${name}@${address}`,
   JF_DIST_NODES: `one@${address} two@${address}`,
   JF_DIST_COOKIE: token,
+  // The later rooms are on the other node.
+  JF_SECRET_KEY_BASE: token.repeat(8),
   JF_DIST_IP: address,
   JF_STANDBY: String(kind === 'standbys'),
 });

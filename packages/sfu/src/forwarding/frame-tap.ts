@@ -35,6 +35,7 @@ interface TapPacket extends OrderedPacket {
  */
 export class FrameTap implements TrackSubscriber {
   readonly #context: MediaContext;
+  readonly #roomId: string;
   readonly trackId: string;
   readonly #codecs: TapOptions['codecs'];
   readonly #emit: (event: TapEvent) => void;
@@ -66,10 +67,11 @@ export class FrameTap implements TrackSubscriber {
 
   constructor(
     context: MediaContext,
-    { trackId, codecs }: Pick<TapOptions, 'trackId' | 'codecs'>,
+    { roomId, trackId, codecs }: Pick<TapOptions, 'trackId' | 'codecs'> & { roomId: string },
     emit: (event: TapEvent) => void,
   ) {
     this.#context = context;
+    this.#roomId = roomId;
     this.trackId = trackId;
     this.#codecs = codecs;
     this.#emit = emit;
@@ -182,7 +184,7 @@ export class FrameTap implements TrackSubscriber {
   }
 
   fault(error: unknown): void {
-    this.#context.world.log.error('media.tap_fault', { trackId: this.trackId, error });
+    this.#context.world.log.error('media.tap_fault', { roomId: this.#roomId, trackId: this.trackId, error });
   }
 
   // --- delivery
@@ -191,7 +193,8 @@ export class FrameTap implements TrackSubscriber {
   tick(nowMs: number): void {
     if (this.#closed) return;
     if (this.#refused !== undefined) {
-      this.#context.world.log.warn('media.tap_codec_refused', { trackId: this.trackId, codec: this.#refused });
+      const fields = { roomId: this.#roomId, trackId: this.trackId, codec: this.#refused };
+      this.#context.world.log.warn('media.tap_codec_refused', fields);
       this.#refused = undefined;
     }
     if (this.#source !== undefined) this.#drain(nowMs);

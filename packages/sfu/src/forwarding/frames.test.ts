@@ -85,7 +85,7 @@ describe('frame tap', () => {
     world.advance(300);
     expect(cam.events).toEqual([]);
     expect(plis(publisher)).toBe(0);
-    expect(warn.mock.calls).toEqual([['media.tap_codec_refused', { trackId: 'cam', codec: 'vp8' }]]);
+    expect(warn.mock.calls).toEqual([['media.tap_codec_refused', { roomId: 'room', trackId: 'cam', codec: 'vp8' }]]);
   });
 
   test('requests a key frame for a late tap, which gets nothing before it', () => {

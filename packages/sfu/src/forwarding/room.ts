@@ -263,7 +263,8 @@ export class ForwardingRoom {
   /** Sends whole frames of a track to a component; the track may appear later. */
   #openTap(command: Extract<RoomCommand, { type: 'openTap' }>): void {
     const { tap: number, trackId } = command;
-    const tap = new FrameTap(this.#context, command, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
+    const options = { ...command, roomId: this.roomId };
+    const tap = new FrameTap(this.#context, options, (event) => this.#report({ type: 'tapEvent', tap: number, event }));
     this.#taps.set(number, tap);
     for (const track of tracksWithId(this.#tracks, trackId)) tap.attach(track);
   }

@@ -52,6 +52,14 @@ test('publishes what was held back in order, before anything later', () => {
   expect(published).toEqual(['elsewhere', 'one', 'two', 'three']);
 });
 
+test('drops no message of a client once the room is not fenced, and publishes it after what was held back', () => {
+  fenced.add('kitchen');
+  publish('kitchen', 'one');
+  fenced.delete('kitchen');
+  message('hello');
+  expect(published).toEqual(['one', 'hello']);
+});
+
 test('forgets the events of a room that goes on at another node', () => {
   fenced.add('kitchen');
   publish('kitchen', 'one');

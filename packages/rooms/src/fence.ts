@@ -55,8 +55,11 @@ export class Fence {
   /** Publishes an event now, or once `release` is called. */
   pass(event: Notification, publish: () => void): void {
     const { roomId } = event;
+    if (!this.isFenced(roomId)) {
+      this.release(roomId);
+      return publish();
+    }
     let held = this.#held.get(roomId);
-    if (held === undefined && !this.isFenced(roomId)) return publish();
     if (held === undefined) this.#held.set(roomId, (held = { events: [], chars: 0, dropped: 0 }));
     // Clients send these at any rate: they would push out what the backend must hear.
     const chars = event.type === 'dataMessage' ? Number.POSITIVE_INFINITY : sizeOf(event);

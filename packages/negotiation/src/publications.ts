@@ -82,6 +82,8 @@ export interface OfferedTracks {
   bitrates: ReadonlyMap<string, Bitrates>;
   /** True if the client encrypts its tracks end to end. */
   encrypted?: boolean;
+  /** Codecs that the client has announced for tracks, by their ids: chosen where the offer and the room have them. */
+  codecs?: ReadonlyMap<string, NegotiatedCodec['name']>;
   /**
    * Ids of tracks by the mids of m-lines with their second encodings, in another codec and of the same sizes. Ignored
    * unless the rules take them.
@@ -335,7 +337,8 @@ export class Publications {
   #receive({ line, trackId }: Claim, offer: OfferedTracks, existing: Publication | undefined): Received | Refusal {
     const { kind } = line;
     const { videoCodec, commonCodecsOnly } = this.#rules;
-    const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true });
+    const preferred = offer.codecs?.get(trackId);
+    const codec = choosePublishedCodec(line, videoCodec, { commonOnly: commonCodecsOnly === true, preferred });
     const extensions = chooseExtensions(line, { audioLevel: true, codec: codec?.name });
     const layers: Layers | Refusal = line.rids.length === 0 ? { rids: [] } : this.#layersOf(line, extensions);
     if (layers === 'refused') return layers;

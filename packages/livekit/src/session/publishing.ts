@@ -1,13 +1,21 @@
 import { type AddTrackRequest, SimulcastCodecInfo, type TrackInfo, TrackType } from '@livekit/protocol';
 import { describePublication, type Identifiers, Publications, type PublishedMedia } from '@bloom/negotiation';
 import type { EndpointTrack, PeerSessionOptions } from '@bloom/rooms';
-import { commonCodecs } from '@bloom/rtp';
+import { type CodecName, commonCodecs } from '@bloom/rtp';
 import type { InboundTrack, TrackKind, Variant } from '@bloom/sfu';
 import type { OfferedMedia } from '@bloom/webrtc';
 import type { Grants } from '../grants.js';
 import { sidOf } from '../names.js';
 import { layersNeeded, type Message } from './responses.js';
-import { keptRequest, layerBitrates, sourceName, trackInfo, trackMetadata, type TrackMetadata } from './track-info.js';
+import {
+  keptRequest,
+  layerBitrates,
+  requestedCodec,
+  sourceName,
+  trackInfo,
+  trackMetadata,
+  type TrackMetadata,
+} from './track-info.js';
 
 const MAX_NAME_BYTES = 256;
 const MAX_CID_BYTES = 256;
@@ -118,6 +126,7 @@ export class Publishing {
         midToTrackId: new Map([...matched].map(([mid, { trackId }]) => [mid, trackId])),
         metadata: new Map(this.#tracks.map(({ trackId, metadata }) => [trackId, metadata])),
         bitrates: new Map(this.#tracks.map(({ trackId, request }) => [trackId, layerBitrates(request.layers)])),
+        codecs: this.#requestedCodecs(),
       },
       { trackId: () => false, mid: isReceiving },
     );
@@ -227,6 +236,17 @@ export class Publishing {
     });
   }
 
+  /** Returns the codecs in which the client wants to send its tracks, by their ids. */
+  #requestedCodecs(): Map<string, CodecName> {
+    const codecs = new Map<string, CodecName>();
+    for (const { trackId, request } of this.#tracks) {
+      const codec = requestedCodec(request);
+      if (codec !== undefined) codecs.set(trackId, codec);
+    }
+
+    return codecs;
+  }
+
   #allows(source: TrackMetadata['source']): boolean {
     const { canPublishSources } = this.#grants();
 
@@ -283,7 +303,8 @@ export class Publishing {
   /** Describes a track that no offer contains yet. */
   #requestedInfo({ trackId, kind, request, metadata, cid }: OwnTrack): TrackInfo {
     const known = commonCodecs(kind, null);
-    const codec = known.find((name) => name === request.simulcastCodecs[0]?.codec) ?? known[0]!;
+    const wanted = requestedCodec(request);
+    const codec = known.find((name) => name === wanted) ?? known[0]!;
     const info = trackInfo({ trackId, kind, codec, metadata, encodings: [], disabledEncodings: [] }, 0);
     info.codecs = [new SimulcastCodecInfo({ mimeType: info.mimeType, cid, layers: info.layers })];
     this.#describeRequest(info, request);

@@ -10,7 +10,7 @@ import {
   VideoQuality,
 } from '@livekit/protocol';
 import type { EndpointTrack } from '@bloom/rooms';
-import { payloadFormat } from '@bloom/rtp';
+import { type CodecName, isCodecName, payloadFormat } from '@bloom/rtp';
 import type { TrackKind, Variant } from '@bloom/sfu';
 import { SOURCES, type SourceName } from '../grants.js';
 import { asRecord } from '../record.js';
@@ -88,6 +88,13 @@ export function keptRequest(request: AddTrackRequest): AddTrackRequest {
     }),
     simulcastCodecs: codec === '' || codec.length > MAX_CODEC ? [] : [new SimulcastCodec({ codec })],
   });
+}
+
+/** Returns the codec in which the client wants to send: `h264`, or `video/H264` as the Go SDK writes. */
+export function requestedCodec({ simulcastCodecs }: AddTrackRequest): CodecName | undefined {
+  const name = simulcastCodecs[0]?.codec.toLowerCase().replace(/^(audio|video)\//, '') ?? '';
+
+  return isCodecName(name) ? name : undefined;
 }
 
 /** Returns the metadata with which a requested track is published. */

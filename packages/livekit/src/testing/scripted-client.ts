@@ -20,6 +20,7 @@ export interface Line {
 }
 
 const CODECS = { audio: ['opus/48000/2'], video: ['VP8/90000'] } as const;
+const H264_PARAMETERS = 'level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f';
 const FINGERPRINT = Array.from({ length: 32 }, () => 'AB').join(':');
 
 function section({ kind, direction, mid, cid, rids = [], codecs = CODECS[kind] }: Line, at: number): string[] {
@@ -36,6 +37,7 @@ function section({ kind, direction, mid, cid, rids = [], codecs = CODECS[kind] }
     `a=${direction}`,
     ...(cid === undefined ? [] : [`a=msid:stream ${cid}`]),
     ...codecs.map((codec, i) => `a=rtpmap:${96 + i} ${codec}`),
+    ...codecs.flatMap((codec, i) => (codec === 'H264/90000' ? `a=fmtp:${96 + i} ${H264_PARAMETERS}` : [])),
     ...rids.map((rid) => `a=rid:${rid} send`),
     ...(rids.length === 0 ? [] : [`a=simulcast:send ${rids.join(';')}`]),
   ];

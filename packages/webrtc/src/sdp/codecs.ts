@@ -30,20 +30,21 @@ const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
  * Returns the codec in which a client must publish on this m-line; null if it offers no accepted codec. `required` is
- * the video codec enforced in the room. Otherwise the first accepted codec in offer order is chosen; one that has to be
- * asked for only if the offer has no other, and with `commonOnly` never.
+ * the video codec enforced in the room. Otherwise `preferred` is chosen, or the first accepted codec in offer order; one
+ * that has to be asked for only if the offer has no other, and with `commonOnly` never.
  */
 export function choosePublishedCodec(
   media: OfferedMedia,
   required: CodecName | null,
-  { commonOnly = false } = {},
+  { commonOnly = false, preferred }: { commonOnly?: boolean; preferred?: CodecName | undefined } = {},
 ): ChosenCodec | null {
   const first = (allowed: readonly string[]): OfferedCodec | undefined =>
     media.codecs.find((codec) => {
       const format = formatOf(codec);
       return format !== undefined && allowed.includes(codec.name) && format.obstacle(codec.parameters) === undefined;
     });
-  const common = first(commonCodecs(media.kind, required));
+  const codecs = commonCodecs(media.kind, required);
+  const common = first(codecs.filter((name) => name === preferred)) ?? first(codecs);
   const chosen = common ?? (commonOnly ? undefined : first(acceptedCodecs(media.kind, required)));
   return chosen === undefined ? null : choose(media, chosen);
 }

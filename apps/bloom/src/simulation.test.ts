@@ -20,13 +20,15 @@ const REGRESSIONS = [1235, 1232537754] as const;
  * which ran the other, tried without end to take it over. 185: a message that an owner held back is forgotten once the
  * owner has been replaced. 5579, with four nodes: the simulation closed the new websocket of a person together with the
  * former one, which a frozen owner had kept open. 1000474: an owner that was known to be one again dropped messages of
- * clients for as long as earlier events waited to be published.
+ * clients for as long as earlier events waited to be published. 1000484: two nodes whose names both led to another
+ * member for a while never met.
  */
 const STANDBY_REGRESSIONS = [
   [184, undefined],
   [185, undefined],
   [5579, 4],
   [1000474, undefined],
+  [1000484, undefined],
 ] as const;
 const SEEDS = [1, 2, 3, 4, 5, 6] as const;
 

@@ -381,6 +381,18 @@ describe('the mesh', () => {
     expect(dialled(mesh.learn(found, 61_000))).toContain('b@fd00::2');
   });
 
+  test('dials a node again that a member names, although its address led to that member before', () => {
+    const mesh = new Mesh({ self: 'a@h', tool: false, acceptable: () => true, random: () => 0.5 });
+    const dialled = (actions: readonly MeshAction[]): string[] =>
+      actions.filter((action) => action.do === 'dial').map(({ node }) => node);
+    mesh.learn(['b@h'], 0);
+    mesh.connected('b@h', { creation: 1, dialled: true, mayBeOurs: true }, 1);
+    expect(dialled(mesh.message('b@h', hello('b@h', false, ['c@h']), 2))).toEqual(['c@h']);
+    mesh.failed('c@h', { fast: false, reason: 'it calls itself b@h', calledItself: 'b@h' }, 3);
+    expect(dialled(mesh.poll(9_000))).toEqual([]);
+    expect(dialled(mesh.message('b@h', hello('b@h', false, ['c@h']), 10_000))).toEqual(['c@h']);
+  });
+
   test('checks announced names before it dials them', () => {
     const mesh = new SimulatedMesh().add('a@h').mesh;
     mesh.connected('b@h', { creation: 1, dialled: false, mayBeOurs: true }, 0);

@@ -316,7 +316,12 @@ export class Mesh {
   }
 
   #onNames(names: Term, now: number): MeshAction[] {
-    for (const node of nodeNames(names)) this.#learnName(node, now);
+    for (const node of nodeNames(names)) {
+      const known = this.#known.get(node);
+      // A member names nodes that have proved their names, so this is no other name of a member: its address led there.
+      if (known !== undefined) known.alias = undefined;
+      this.#learnName(node, now);
+    }
     return this.poll(now);
   }
 

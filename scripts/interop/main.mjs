@@ -11,6 +11,7 @@ import { fishjamJsSdk } from './fishjam-js-sdk.mjs';
 import { fishjamSdk } from './fishjam-sdk.mjs';
 import { helm } from './helm.mjs';
 import { jellyfishSdk } from './jellyfish-sdk.mjs';
+import { livekitCli } from './livekit-cli.mjs';
 import { livekitGo, livekitPython } from './livekit.mjs';
 import { schemathesis } from './schemathesis.mjs';
 
@@ -31,7 +32,7 @@ const READY_MS = 60_000;
  */
 
 /** @type {Check[]} */
-const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, livekitPython, livekitGo, helm, schemathesis];
+const checks = [jellyfishSdk, fishjamSdk, fishjamJsSdk, livekitPython, livekitGo, livekitCli, helm, schemathesis];
 
 function freePort() {
   return new Promise((resolve) => {

@@ -182,6 +182,8 @@ export class Requests {
     // The room may have been created in the meantime.
     this.#kept.delete(roomId);
     const [only, another] = before;
+    // Of two rooms with one id, the other one goes on.
+    if (this.#cluster.conflicts.has(roomId)) return;
     const still = this.#cluster.nodes.find((each) => each.roomKey(roomId) === only?.key);
     if (only !== undefined && another === undefined && still !== undefined)
       this.#cluster.broken(`the deleted room ${roomId} still runs on ${still.name}`);

@@ -16,8 +16,18 @@ function start() {
   const clock = new ManualClock();
   const places: WeakRef<HeldRoom>[] = [];
   const released: string[] = [];
+  const asked: string[] = [];
+  const giver = { protocol: 3 };
   const arrivals = new Arrivals({
-    port: { self: 'b', call: async () => 'offered' } as unknown as ClusterPort,
+    port: {
+      self: 'b',
+      members: () => ['a'],
+      speaks: (_node: string, version: number) => version <= giver.protocol,
+      call: async (_node: string, { type }: { type: string }) => {
+        asked.push(type);
+        return 'offered';
+      },
+    } as unknown as ClusterPort,
     host: {
       draining: false,
       relayRef: () => undefined,
@@ -42,7 +52,7 @@ function start() {
     return arrivals.offer({ node: 'a', move, createdAt: 1, epoch: 1, snapshot });
   };
 
-  return { clock, arrivals, offer, places, released };
+  return { clock, arrivals, offer, places, released, asked, giver };
 }
 
 test('remembers a taken room for 20 minutes, twice as long as givers ask', async () => {
@@ -55,6 +65,16 @@ test('remembers a taken room for 20 minutes, twice as long as givers ask', async
   clock.advance(1);
   await offer('m3');
   expect(await arrivals.take('a', 'm')).toBeNull();
+});
+
+test('frees the place of a room whose giver has started again with a release that knows no moves', async () => {
+  const { clock, arrivals, offer, asked, giver } = start();
+  await offer('m');
+  giver.protocol = 1;
+  clock.advance(2_000);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(asked).toEqual([]);
+  expect(arrivals.held).toBe(0);
 });
 
 test('goes on with the webhooks of a room that it has taken, and of no other', async () => {

@@ -4,7 +4,7 @@ import type { RoomHost } from '../room-host.js';
 import type { HeldRoom } from '../room-host-options.js';
 import { RoomError } from '../room-service.js';
 import type { RoomRef } from '../room/room-messages.js';
-import type { ClusterPort } from './cluster-port.js';
+import { type ClusterPort, isReplacedByOlder } from './cluster-port.js';
 import type { OwnedRoom } from './directory.js';
 import type { MovePoints } from './move-points.js';
 import { decodeEvent, type RoomWebhooks } from '../room/room-webhooks.js';
@@ -171,7 +171,9 @@ export class Arrivals {
     const { port, clock, log } = this.#options;
     const { node, move, roomId, side, doubt, since } = arrival;
     const question = { type: 'moveState', node: port.self, move } as const;
-    const says = await port.call(node, question, { timeoutMs: ANSWER_TIMEOUT_MS }).catch(() => undefined);
+    const says = isReplacedByOlder(port, node)
+      ? 'unknown'
+      : await port.call(node, question, { timeoutMs: ANSWER_TIMEOUT_MS }).catch(() => undefined);
     if (side.state !== 'holding') return;
     if (says === 'given') return void (await this.take(node, move));
     const isOverdue = clock.now() - since > HELD_MS;

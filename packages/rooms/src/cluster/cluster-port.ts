@@ -22,3 +22,11 @@ export interface ClusterPort {
   /** Returns false when the message was definitely not accepted, typically because the link is full. */
   cast(node: string, message: MessageOf<NodeProtocol>, requestId?: string): boolean;
 }
+
+/** Version of the member protocol that knows moves. */
+export const MOVES = 2;
+
+/** Returns whether a process that knows no moves has replaced the one of a member that took part in one. */
+export function isReplacedByOlder(port: Pick<ClusterPort, 'members' | 'speaks'>, node: string): boolean {
+  return port.members().includes(node) && !port.speaks(node, MOVES);
+}

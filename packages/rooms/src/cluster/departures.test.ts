@@ -27,6 +27,7 @@ function start({
   frozenMs = 0,
 } = {}) {
   const clock = new ManualClock();
+  let spoken = protocol;
   /** When the room was frozen. */
   const freezes: number[] = [];
   const given: ReturnType<Carry['given']>[] = [];
@@ -49,7 +50,7 @@ function start({
   const port = {
     self: 'a',
     members: () => ['b'],
-    speaks: (_node: string, version: number) => version <= protocol,
+    speaks: (_node: string, version: number) => version <= spoken,
     releaseOf: () => '1.2.3',
     call: async (
       _node: string,
@@ -119,7 +120,8 @@ function start({
     log,
     clock,
   });
-  const seen = { freezes, given, late, told, timeouts, lines, avoided: () => [...avoided] };
+  const speak = (version: number): void => void (spoken = version);
+  const seen = { speak, freezes, given, late, told, timeouts, lines, avoided: () => [...avoided] };
 
   return { clock, departures, fence, fenced, announcers, ...seen };
 }
@@ -338,6 +340,14 @@ test('leaves a room to a taker that is cut off for 10 minutes, because it may ru
 test('reports a room as lost to a taker that does not know it', async () => {
   const { departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: null });
   await departures.move('kitchen');
+  await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
+});
+
+test('reports a room as lost to a taker that has started again with a release that knows no moves', async () => {
+  const { clock, departures, given, speak } = start({ offerAnswer: { accepted: true }, takeAnswer: 'silence' });
+  await departures.move('kitchen');
+  speak(1);
+  await clock.advanceAsync(200, turn);
   await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
 });
 

@@ -6,15 +6,14 @@ import type { RoomHost } from '../room-host.js';
 import type { ComponentProgress } from '../room/component-kind.js';
 import type { Carry, RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
-import type { ClusterPort } from './cluster-port.js';
+import { type ClusterPort, isReplacedByOlder, MOVES } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
 import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
 import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } from '../room/room-webhooks.js';
 
-/** Versions of the member protocol that know moves, moves of streams, calls and webhooks, and the taker of a room. */
-const MOVES = 2;
+/** Versions of the member protocol that know moves of streams, calls and webhooks, and the taker of a room. */
 const STREAMS_MOVE = 3;
 const CALLS_MOVE = 3;
 const WEBHOOKS_MOVE = 3;
@@ -281,7 +280,7 @@ export class Departures {
     const { node, reservation } = place;
     const move = newId();
     if (!(await this.#options.release(roomId))) {
-      port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
+      this.#freePlace(node, move, reservation);
       return CUT_OFF;
     }
     // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
@@ -329,10 +328,15 @@ export class Departures {
       this.#departures.delete(move);
       webhooks.resume(roomId);
       this.#rest(roomId);
-      port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
+      this.#freePlace(node, move, reservation);
     }
 
     return taken === undefined ? (reason ?? 'it has ended') : { node, taken };
+  }
+
+  #freePlace(node: string, move: string, reservation: string): void {
+    const { port } = this.#options;
+    if (!isReplacedByOlder(port, node)) port.cast(node, { type: 'keepRoom', node: port.self, move, reservation });
   }
 
   /** Returns whether a standby may have taken the room over, or events of that time have not been published yet. */
@@ -441,7 +445,9 @@ export class Departures {
     let isLate = false;
     for (;;) {
       const take = { type: 'takeRoom', node: port.self, move } as const;
-      const room = await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
+      const room = isReplacedByOlder(port, node)
+        ? null
+        : await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
       if (room !== undefined && room !== null) {
         side.on('opened');
         points?.reached('taken');

@@ -14,6 +14,9 @@ interface Strike {
 
 type Fault = (strike: Strike) => void;
 
+/** How long the home of an id may need to decide about it; it is skipped afterwards. */
+const CLAIM_MS = 500;
+
 /** Runs `end`, on no machine, after a random time in the given range. */
 function later({ cluster: { world }, dice }: Strike, [low, high]: readonly [number, number], end: () => void): void {
   world.schedule(world.outside, dice.between(low, high), end);
@@ -45,6 +48,7 @@ function split(
 function freeze(strike: Strike, { machine }: VirtualNode, ms: readonly [number, number]): void {
   const { cluster } = strike;
   cluster.note(`${machine.host} freezes`);
+  if (ms[1] > CLAIM_MS && cluster.nodes.some((other) => other.machine.frozen)) cluster.wasStalled = true;
   cluster.world.freeze(machine);
   later(strike, ms, () => {
     cluster.note(`${machine.host} thaw`);

@@ -236,7 +236,9 @@ export class Requests {
   #checkMissing(asker: VirtualNode, roomId: string, before: readonly Found[]): void {
     const now = this.#find(asker, roomId);
     for (const { owner, key, links, known } of before) {
-      const still = now.find((each) => each.key === key);
+      const still = now.find(
+        (each) => each.key === key && this.#cluster.takeovers.successor(each.owner, roomId) === undefined,
+      );
       if (still === undefined) continue;
       const isSame = (node: VirtualNode): boolean =>
         links.get(node) !== undefined && links.get(node) === still.links.get(node);

@@ -83,10 +83,17 @@ export class Takeovers {
     const key = node.roomKey(roomId);
     // What a client does with a socket of an ended process reaches nobody.
     if (!this.#isJudged(key) || !node.machine.alive) return;
-    const epoch = node.epochOf(roomId);
-    const later = this.#owners.get(key)?.find((owner) => owner.epoch > epoch && owner.node !== node);
+    const later = this.successor(node, roomId);
     if (later !== undefined)
-      this.#cluster.broken(`${node.name} published ${type} of room ${roomId}, which ${later.node.name} has taken over`);
+      this.#cluster.broken(`${node.name} published ${type} of room ${roomId}, which ${later.name} has taken over`);
+  }
+
+  /** Returns another node to which the room that runs on this one belongs, which this one need not know yet. */
+  successor(node: VirtualNode, roomId: string): VirtualNode | undefined {
+    const epoch = node.epochOf(roomId);
+    const owners = this.#owners.get(node.roomKey(roomId) ?? '');
+
+    return owners?.find((owner) => owner.epoch > epoch && owner.node !== node)?.node;
   }
 
   #isJudged(key: string | undefined): key is string {

@@ -74,6 +74,8 @@ export class VirtualCluster {
   wasDisturbed = false;
   /** True once living nodes could not hear each other: from then on an id may have two rooms. */
   wasSplit = false;
+  /** True once several nodes were frozen for so long that no home of an id may have decided about it. */
+  wasStalled = false;
   #changes = 0;
   #asked = 0;
   #visitors = 0;
@@ -129,7 +131,9 @@ export class VirtualCluster {
 
   /** True if all nodes have been able to hear each other since the start, and know each other's rooms. */
   get isCalm(): boolean {
-    return !this.wasSplit && this.membership !== undefined && this.world.nowMs - this.#joinedMs > 2_000;
+    return (
+      !this.wasSplit && !this.wasStalled && this.membership !== undefined && this.world.nowMs - this.#joinedMs > 2_000
+    );
   }
 
   note(line: string): void {

@@ -17,7 +17,7 @@ async function lk(url, args) {
   return output;
 }
 
-/** Each subscriber has to get the only track, whole. `lk` reads every track as H.264 and so counts losses of no other. */
+/** Each subscriber has to get the only track, whole. `lk` reads every track as H.264, and counts no other's losses. */
 async function load(url, codec) {
   const people = ['--video-publishers', '1', '--subscribers', String(SUBSCRIBERS), '--num-per-second', '10'];
   const track = ['--room', codec, '--video-codec', codec, '--duration', '5s'];

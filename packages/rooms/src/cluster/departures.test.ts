@@ -8,6 +8,7 @@ import type { Carry, RoomRef } from '../room/room-messages.js';
 import type { RoomSnapshot } from '../room/room-snapshot.js';
 import type { ClusterPort } from './cluster-port.js';
 import { Departures } from './departures.js';
+import type { OwnedRoom } from './directory.js';
 
 const ROOM = { path: '/rooms/kitchen', key: '2' };
 const SNAPSHOT = { config: { ...defaultRoomConfig, roomId: 'kitchen' }, peers: [], invitations: [], peerlessMs: null };
@@ -28,6 +29,9 @@ function start({
 } = {}) {
   const clock = new ManualClock();
   let spoken = protocol;
+  let takerSays = takeAnswer;
+  /** What b announces. */
+  const elsewhere: OwnedRoom[] = [];
   /** When the room was frozen. */
   const freezes: number[] = [];
   const given: ReturnType<Carry['given']>[] = [];
@@ -61,8 +65,8 @@ function start({
       if (type === 'offerRoom')
         told.push(`offer ${(JSON.parse(snapshot) as RoomSnapshot).webhooks?.waiting.length ?? 0}`);
       if (type === 'offerRoom') return offerAnswer;
-      if (takeAnswer === 'silence') throw new Error('b does not answer');
-      return takeAnswer;
+      if (takerSays === 'silence') throw new Error('b does not answer');
+      return takerSays;
     },
     cast: (_node: string, { type, event }: { type: string; event?: string }) => {
       told.push(event === undefined ? type : `${type} ${event}`);
@@ -99,7 +103,11 @@ function start({
       reserveOn: async (_roomId: string, node: string) => ({ node, reservation: 'r' }),
     },
     owned: (roomId) => ({ roomId, createdAt: 1, ref: { path: '/rooms/kitchen', key: '1' } as RoomRef }),
-    directory: { given: () => undefined, knows: (node) => announcers.has(node) },
+    directory: {
+      given: () => undefined,
+      knows: (node) => announcers.has(node),
+      announced: (_node, roomId) => elsewhere.find((room) => room.roomId === roomId),
+    },
     withdraw: () => undefined,
     release: async () => isReleased,
     restore: () => undefined,
@@ -121,7 +129,8 @@ function start({
     clock,
   });
   const speak = (version: number): void => void (spoken = version);
-  const seen = { speak, freezes, given, late, told, timeouts, lines, avoided: () => [...avoided] };
+  const deny = (): void => void (takerSays = null);
+  const seen = { speak, deny, elsewhere, freezes, given, late, told, timeouts, lines, avoided: () => [...avoided] };
 
   return { clock, departures, fence, fenced, announcers, ...seen };
 }
@@ -341,6 +350,40 @@ test('reports a room as lost to a taker that does not know it', async () => {
   const { departures, given } = start({ offerAnswer: { accepted: true }, takeAnswer: null });
   await departures.move('kitchen');
   await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
+});
+
+describe('a room whose taker was cut off, and then knows nothing of it', () => {
+  const started = async () => {
+    const node = start({ offerAnswer: { accepted: true }, takeAnswer: 'silence' });
+    await node.departures.move('kitchen');
+    await node.clock.advanceAsync(11_000, turn);
+    node.deny();
+    return node;
+  };
+  const announced = (epoch: number): OwnedRoom => ({ roomId: 'kitchen', createdAt: 1, epoch, ref: ROOM as RoomRef });
+
+  test('is where a member announces it within 20 s: it has gone on from its taker', async () => {
+    const { clock, given, elsewhere } = await started();
+    await clock.advanceAsync(19_000, turn);
+    elsewhere.push(announced(2));
+    await clock.advanceAsync(400, turn);
+    expect(await given[0]).toEqual(ROOM);
+  });
+
+  test('is lost if nobody does', async () => {
+    const { clock, given } = await started();
+    await clock.advanceAsync(19_000, turn);
+    expect(await Promise.race([given[0], 'waits'])).toBe('waits');
+    await clock.advanceAsync(2_000, turn);
+    await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
+  });
+
+  test('is lost although somebody announces it as it was before', async () => {
+    const { clock, given, elsewhere } = await started();
+    elsewhere.push(announced(0));
+    await clock.advanceAsync(21_000, turn);
+    await expect(given[0]).rejects.toThrow('room kitchen was lost on its way to b');
+  });
 });
 
 test('reports a room as lost to a taker that has started again with a release that knows no moves', async () => {

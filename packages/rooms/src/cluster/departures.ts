@@ -8,10 +8,11 @@ import type { Carry, RoomRef } from '../room/room-messages.js';
 import { MAX_SNAPSHOT, type RoomSnapshot } from '../room/room-snapshot.js';
 import { type ClusterPort, isReplacedByOlder, MOVES } from './cluster-port.js';
 import type { Directory, OwnedRoom } from './directory.js';
+import { CONFIRMED_MS, type Departure, TAKE_PAUSE_MS, untilTaken } from './handover.js';
 import { GIVER, type GiverEvent, giverSays, type GiverSays, type GiverState, MoveSide } from './move-states.js';
 import type { MovePoints } from './move-points.js';
 import type { Placement } from './placement.js';
-import { encodeBacklog, encodeEvent, type RoomWebhooks, type WebhookBacklog } from '../room/room-webhooks.js';
+import { encodeBacklog, encodeEvent, type RoomWebhooks } from '../room/room-webhooks.js';
 
 /** Versions of the member protocol that know moves of streams, calls and webhooks, and the taker of a room. */
 const STREAMS_MOVE = 3;
@@ -20,15 +21,8 @@ const WEBHOOKS_MOVE = 3;
 const TAKER_KNOWN = 3;
 /** How long a frozen room waits for a place elsewhere and for the arrival of its events: its requests wait as long. */
 const OFFER_TIMEOUT_MS = 700;
-const TAKE_TIMEOUT_MS = 1_000;
-const TAKE_PAUSE_MS = 200;
 /** Clients wait 1 s longer than a node has to answer. */
 const TAKER_TIMEOUT_MS = 500;
-/**
- * How long the taker may be cut off before its former owner forgets the room. As long as a held room waits for its
- * giver, and shorter than takers remember moves: one that does not know the move has never run the room.
- */
-const OVERDUE_MS = 10 * 60_000;
 /** Rooms that move at once. */
 const AT_ONCE = 4;
 /** Pause before rooms that stayed are tried again. */
@@ -47,9 +41,6 @@ const URGENT_WAIT_MS = 50;
 const URGENT_PAUSE_MS = 200;
 /** Longest wait at the end of the node for takers that have not heard that a room is theirs. */
 const SETTLE_MS = 5_000;
-/** How long an operator waits for the taker of a room that has been given away. */
-const CONFIRMED_MS = 1_500;
-
 /** Longest reason of another node that is kept, logged and shown, in characters. */
 const MAX_REASON = 500;
 
@@ -66,7 +57,7 @@ export interface DeparturesOptions {
   /** Returns what this node has announced of its room. */
   owned: (roomId: string) => OwnedRoom | undefined;
   /** `knows`: a member announces the room, as one does that it left less than 10 s ago. */
-  directory: Pick<Directory, 'given' | 'knows'>;
+  directory: Pick<Directory, 'given' | 'knows' | 'announced'>;
   /** Withdraws the announcement of a room that has moved away. */
   withdraw: (room: OwnedRoom) => void;
   /** Prepares the move of a room, or resolves with false if a standby may take it over. Then `restore` is called. */
@@ -79,16 +70,6 @@ export interface DeparturesOptions {
   points?: MovePoints;
   log: Log;
   clock: Clock;
-}
-
-/** A move of one room away from here. */
-interface Departure {
-  readonly roomId: string;
-  readonly move: string;
-  readonly node: string;
-  readonly side: MoveSide<GiverState, GiverEvent>;
-  /** What the webhook receiver has not got moves with the room. */
-  backlog?: WebhookBacklog | undefined;
 }
 
 /** A room that belongs to its taker. `taken` rejects when it is lost. */
@@ -285,7 +266,9 @@ export class Departures {
     }
     // Its standby may have given it another epoch. One that has ended by now is refused below, which frees the place.
     const own = owned(roomId) ?? known;
-    const departure: Departure = { roomId, move, node, side: new MoveSide<GiverState, GiverEvent>(GIVER, 'offering') };
+    const room = { createdAt: own.createdAt, epoch: (own.epoch ?? 0) + 1 };
+    const side = new MoveSide<GiverState, GiverEvent>(GIVER, 'offering');
+    const departure: Departure = { roomId, ...room, move, node, side };
     this.#departures.set(move, departure);
     const since = clock.now();
     let isOver = false;
@@ -294,7 +277,6 @@ export class Departures {
       // A taker that has not heard the decision may still ask for it.
       if (isOver && departure.side.state !== 'given') this.#departures.delete(move);
     };
-    const room = { createdAt: own.createdAt, epoch: (own.epoch ?? 0) + 1 };
     const carry: Carry = {
       node,
       offer: (snapshot, frozenMs) => this.#offer(departure, { reservation, ...room, snapshot }, frozenMs),
@@ -303,7 +285,7 @@ export class Departures {
         if (this.#isCutOff(roomId) || !departure.side.on('accepted')) return undefined;
         points?.reached('give');
         directory.given(roomId);
-        const arrival = this.#untilTaken(departure);
+        const arrival = untilTaken(departure, { ...this.#options, isClosed: () => this.#closed });
         taken = arrival;
         arrival.then(
           () => this.#giveWebhooks(departure),
@@ -433,42 +415,6 @@ export class Departures {
     const last = this.#pauses.get(roomId)?.ms;
     const ms = last === undefined ? RETRY_MS : Math.min(2 * last, LONGEST_PAUSE_MS);
     this.#pauses.set(roomId, { until: this.#options.clock.now() + ms, ms });
-  }
-
-  /**
-   * Repeats the decision until the taker has heard it. Rejects when the room is lost; resolves with undefined when the
-   * taker has been cut off for too long. Its room may run there, so this node must not report its end.
-   */
-  async #untilTaken({ node, move, side, roomId }: Departure): Promise<RoomRef | undefined> {
-    const { port, points, clock, log } = this.#options;
-    const since = clock.now();
-    let isLate = false;
-    for (;;) {
-      const take = { type: 'takeRoom', node: port.self, move } as const;
-      const room = isReplacedByOlder(port, node)
-        ? null
-        : await port.call(node, take, { timeoutMs: TAKE_TIMEOUT_MS }).catch(() => undefined);
-      if (room !== undefined && room !== null) {
-        side.on('opened');
-        points?.reached('taken');
-        return room;
-      }
-      if (room === null) {
-        side.on('unknown');
-        log.error('room.lost', { roomId, node });
-        throw new Error(`room ${roomId} was lost on its way to ${node}`);
-      }
-      if (this.#closed || clock.now() - since > OVERDUE_MS) {
-        side.on('overdue');
-        log.error('room.parted', { roomId, node });
-        return undefined;
-      }
-      if (!isLate && clock.now() - since >= CONFIRMED_MS) {
-        isLate = true;
-        log.warn('room.unconfirmed', { roomId, node });
-      }
-      await sleep(TAKE_PAUSE_MS, { clock });
-    }
   }
 }
 

@@ -30,8 +30,8 @@ const FEEDBACK = ['ccm fir', 'nack', 'nack pli', 'transport-cc'] as const;
 
 /**
  * Returns the codec in which a client must publish on this m-line; null if it offers no accepted codec. `required` is
- * the video codec enforced in the room. Otherwise `preferred` is chosen, or the first accepted codec in offer order; one
- * that has to be asked for only if the offer has no other, and with `commonOnly` never.
+ * the video codec enforced in the room. Otherwise `preferred` is chosen, or the first accepted codec in offer order;
+ * one that has to be asked for only if the offer has no other, and with `commonOnly` never.
  */
 export function choosePublishedCodec(
   media: OfferedMedia,

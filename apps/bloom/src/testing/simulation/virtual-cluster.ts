@@ -219,7 +219,7 @@ export class VirtualCluster {
       this.note(`${host} lost room ${roomId} on its way to ${taker}`);
       this.lost.add(roomId);
       for (const other of this.nodes)
-        if (!other.machine.frozen && other.movedRooms.includes(roomId))
+        if (!other.machine.frozen && other.movedRooms.includes(roomId) && !this.conflicts.has(roomId))
           this.broken(`room ${roomId} runs on ${other.name}, although ${host} has published its crash`);
       const stops = this.nodes.some(({ name, isStopping }) => isStopping && (name === taker || name === nameOf(host)));
       if (!stops && !this.wasCut && !this.#ended.has(taker))

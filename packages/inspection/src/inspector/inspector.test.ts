@@ -71,6 +71,35 @@ test('does not say that a node is unknown whose link was lost while the owner of
   await system.close();
 });
 
+test('asks the owner of the next room of an id once the former one has ended', async () => {
+  const system = openActorSystem({ log: silentLog });
+  const owners = ['b@h', 'c@h'];
+  const asked: string[] = [];
+  const members = Object.assign(Object.create(system) as ActorSystem, {
+    call: async (node: unknown) => {
+      asked.push(String(node));
+      const error = { code: 'UNKNOWN_ROOM', message: 'b@h has no room kitchen' };
+      return asked.length === 1 ? { ok: false, error } : { ok: true, answer: 'moved' };
+    },
+  });
+  const inspector = new Inspector({
+    environment: {
+      ...environment(members, systemClock),
+      members: () => ['b@h', 'c@h'],
+      remote: ((node: string) => node) as never,
+      knowsRoom: () => false,
+      ownerOf: async () => owners.shift(),
+    },
+    mode: 'full',
+    answers: {},
+    producers: {},
+  });
+  const request = { kind: 'room-move', room: 'kitchen' };
+  const reply = await inspector.ask({ v: 1, tool: 't', node: null, timeoutMs: 4_000, request });
+  expect({ asked, reply }).toMatchObject({ asked: ['b@h', 'c@h'], reply: { ok: true } });
+  await system.close();
+});
+
 test('opens at most 32 streams, however many are requested at once', async () => {
   const system = openActorSystem({ log: silentLog });
   const sink = system.spawn({ kind: 'sink', init: () => null, handlers: { items: () => true, ended: () => {} } });

@@ -97,8 +97,16 @@ export class Inspector {
       const { kind, ...fields } = asking.request;
       const node = asking.node ?? this.#self;
       if (node !== this.#self) return await this.#pass(node, asking);
-      const found = await this.#elsewhere(kind, fields, asking);
-      if (found !== undefined) return await this.#pass(found, asking);
+      let found = await this.#elsewhere(kind, fields, asking);
+      if (found !== undefined) {
+        const reply = await this.#pass(found, asking);
+        if (reply.ok || reply.error.code !== 'UNKNOWN_ROOM') return reply;
+        // That room has ended. Another one may have its id since, which this node has heard of meanwhile.
+        const former = found;
+        found = await this.#elsewhere(kind, fields, asking);
+        if (found === former) return reply;
+        if (found !== undefined) return await this.#pass(found, asking);
+      }
 
       return this.#reply(kind, await this.#answer(kind, fields, asking));
     });

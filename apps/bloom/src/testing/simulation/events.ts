@@ -146,6 +146,8 @@ export class Events {
   #checkSaid(roomId: string, { owners }: Story, published: readonly Notification[]): void {
     const hasEnded = published.some(({ type }) => type === 'roomDeleted' || type === 'roomCrashed');
     if (hasEnded || !owners.every(({ machine }) => machine.alive)) return;
+    // A former owner passes on what still reaches it, and the link may be lost.
+    if (owners.length > 1 && this.#cluster.wasSplit) return;
     // An owner that may have been replaced holds back no messages of clients: they are dropped.
     const lost = this.#said.filter((said) => said.roomId === roomId && !this.#published.has(said.data) && !said.isHeld);
     if (lost.length > 0) {

@@ -191,7 +191,7 @@ export class VirtualCluster {
     const machine = new Machine(host);
     const seeds = (this.#seeds === 'all' ? this.hosts : this.hosts.slice(0, 2)).map(nameOf);
     const onConflict = ({ roomId, kept, shadowed }: RoomConflict): void => {
-      this.conflicts.set(roomId, this.conflicts.get(roomId) !== false && this.wasSplit);
+      this.conflicts.set(roomId, this.conflicts.get(roomId) !== false && (this.wasSplit || this.wasStalled));
       this.note(`${host} conflict ${roomId} kept ${kept} shadowed ${shadowed}`);
     };
     const onMember = (change: string, lost?: string): void => {

@@ -424,7 +424,7 @@ export class RoomRegistry {
 
   /** Returns whether a room whose node has gone runs on this or another member, as far as they answer. */
   async #hasMoved(roomId: string): Promise<boolean> {
-    if (!this.directory.mayHaveMoved(roomId)) return false;
+    if (!this.directory.mayHaveMoved(roomId)) return this.standby.isKept(roomId, DENIAL_TIMEOUT_MS);
     const isHere = this.#options.host.roomRef(roomId) !== undefined || this.standby.isMirrored(roomId);
     const lookUp = (node: string): Promise<boolean> =>
       this.lookUp(node, roomId, DENIAL_TIMEOUT_MS)

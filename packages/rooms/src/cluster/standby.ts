@@ -19,6 +19,8 @@ const PROOF_AT_MS = [0, 20, 80, 200, 400, 800, 1_600] as const;
 /** How long after its start a node may not have met all members. */
 const JOINING_MS = 2_000;
 const AWAITED_TIMEOUT_MS = 1_000;
+/** How long a standby may take to forget a room that has ended. */
+const FORGOTTEN_MS = 50;
 
 export interface StandbyOptions {
   port: ClusterPort;
@@ -136,6 +138,20 @@ export class Standby {
   /** Returns whether a member says that it may take over a room with this id. Asks nobody without `isListed`. */
   async isMirroredElsewhere(roomId: string, timeoutMs: number): Promise<boolean> {
     return (await this.#askForMirror({ roomId }, timeoutMs)).includes(true);
+  }
+
+  /**
+   * Returns whether a room with this id may be taken over, here or by another member. Its owner may have been lost
+   * before this node started. Asks nobody without `isListed`.
+   */
+  async isKept(roomId: string, timeoutMs: number): Promise<boolean> {
+    const ask = async (): Promise<boolean> =>
+      this.isMirrored(roomId) || (await this.isMirroredElsewhere(roomId, timeoutMs));
+    if (!(await ask())) return false;
+    // The room may have just ended, and its standby be about to forget it.
+    await sleep(FORGOTTEN_MS, { clock: this.#options.clock });
+
+    return ask();
   }
 
   /**

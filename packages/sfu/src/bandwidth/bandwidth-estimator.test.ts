@@ -103,8 +103,17 @@ function start(link: Link): Run {
   return { estimator: new BandwidthEstimator(), link, nowMs: 1000 };
 }
 
-/** Sends at a rate (or what the estimate allows up to it) for a while, in frames at 30 fps and 1,000-byte packets. */
-function play(run: Run, options: { bps: number; seconds: number; adapt?: boolean; onTick?: () => void }): void {
+interface Media {
+  bps: number;
+  seconds: number;
+  adapt?: boolean;
+  packetBytes?: number;
+  onTick?: () => void;
+}
+
+/** Sends at a rate (or what the estimate allows up to it) for a while, in frames at 30 fps. */
+function play(run: Run, options: Media): void {
+  const { packetBytes = 1000 } = options;
   const until = run.nowMs + options.seconds * 1000;
   let debt = 0;
   let nextFrame = run.nowMs;
@@ -114,10 +123,10 @@ function play(run: Run, options: { bps: number; seconds: number; adapt?: boolean
       nextFrame += 33;
       const rate = options.adapt ? Math.min(options.bps, run.estimator.estimateBps ?? options.bps) : options.bps;
       debt += (rate * 33) / 8000;
-      while (debt >= 1000) {
-        debt -= 1000;
-        run.link.send(run.estimator.nextSequence, 1000, run.nowMs);
-        run.estimator.packetSent(1000, run.nowMs);
+      while (debt >= packetBytes) {
+        debt -= packetBytes;
+        run.link.send(run.estimator.nextSequence, packetBytes, run.nowMs);
+        run.estimator.packetSent(packetBytes, run.nowMs);
       }
     }
     if (run.nowMs >= nextFeedback) {
@@ -400,7 +409,7 @@ describe('bandwidth estimation', () => {
     expect(estimator.estimateBps).toBeLessThan(1_000_000);
   });
 
-  test('keeps the estimate between 50 kbit/s and 100 Mbit/s', () => {
+  test('keeps the estimate at 100 Mbit/s at most', () => {
     const wide = start(new Link(1_000_000_000));
     play(wide, { bps: 200_000_000, seconds: 1 });
     expect(wide.estimator.estimateBps).toBe(100_000_000);
@@ -417,6 +426,35 @@ describe('bandwidth estimation', () => {
     for (let i = 0; i < 11; i++) estimator.received(i, 60_000 + i * gapMs);
     estimator.feedbackEnd(1_100);
     expect(estimator.estimateBps).toBe(estimateBps);
+  });
+
+  test('lowers the estimate to what a link of 30 kbit/s carries', () => {
+    const run = start(new Link(30_000));
+    play(run, { bps: 60_000, packetBytes: 250, seconds: 20 });
+    expect(run.estimator.estimateBps).toBeLessThan(32_000);
+  });
+
+  test('grows by less than 10 kbit/s in a second near the capacity of a link of 60 kbit/s', () => {
+    const run = start(new Link(60_000));
+    const adapting = { bps: 200_000, packetBytes: 250, adapt: true };
+    play(run, { ...adapting, seconds: 20 });
+    const growth = Array.from({ length: 20 }, () => {
+      const before = run.estimator.estimateBps!;
+      play(run, { ...adapting, seconds: 1 });
+      return run.estimator.estimateBps! - before;
+    });
+    expect(Math.max(...growth)).toBeLessThan(10_000);
+  });
+
+  test('grows no further than what probes have found to be the limit of a link', () => {
+    const run = start(new Link(60_000));
+    play(run, { bps: 120_000, packetBytes: 250, seconds: 10 });
+    for (let probes = 0; probes < 5; probes += 1) {
+      play(run, { bps: 45_000, packetBytes: 250, seconds: 3 });
+      probe(run, 120_000);
+    }
+    play(run, { bps: 45_000, packetBytes: 250, seconds: 3 });
+    expect(run.estimator.estimateBps).toBeLessThan(70_000);
   });
 
   test('does not raise the estimate above a narrow link because of a probe', () => {

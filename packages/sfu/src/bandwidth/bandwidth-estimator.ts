@@ -1,5 +1,5 @@
 import { DelayTrend } from './delay-trend.js';
-import { Probe } from './probe.js';
+import { LIMIT_SHARE, Probe } from './probe.js';
 import { SentPackets } from './sent-packets.js';
 import type { StandingDelay } from './standing-delay.js';
 
@@ -9,7 +9,8 @@ import type { StandingDelay } from './standing-delay.js';
 const START_BPS = 1_000_000;
 /** What a link is taken to carry until more has been shown, bits per second. */
 const MODEST_BPS = 250_000;
-const MIN_BPS = 50_000;
+/** Below what links in use carry: at a link that carries less, nothing that is sent would ever count as too much. */
+const MIN_BPS = 20_000;
 const MAX_BPS = 100_000_000;
 /** Share of the delivered rate that is kept on overuse. */
 const BACK_OFF = 0.85;
@@ -17,6 +18,11 @@ const BACK_OFF = 0.85;
 const MOST_AHEAD = 1.5;
 /** Growth per second while the capacity is unknown. */
 const GROWTH = 1.08;
+/** Least growth per second near the capacity, where it is one average packet per response time. */
+const LEAST_GROWTH_BPS = 4_000;
+/** Assumed of the media for the size of an average packet. */
+const PICTURES_PER_SECOND = 30;
+const PACKET_BITS = 1_200 * 8;
 const LOSS_HIGH = 0.1;
 const LOSS_LOW = 0.02;
 /** Packets needed before loss is judged. */
@@ -65,7 +71,9 @@ export class BandwidthEstimator {
   /** True if the latest probe has neither ended nor arrived as fast as it was sent. */
   #isProbeShort = false;
   /** True if the latest probe to end arrived more slowly than it was sent. */
-  #hasProbedLimit = false;
+  hasProbedLimit = false;
+  /** What that probe has shown to be the most; `Infinity` if it found no limit, or more has been delivered since. */
+  #mostBps = Infinity;
   /** Rate up to which the estimate may grow without delivery, because the client cannot be probed. */
   #reachBps = 0;
 
@@ -137,7 +145,7 @@ export class BandwidthEstimator {
 
   /** What the link carries once congestion or a probe has shown a limit, bits per second; before that `Infinity`. */
   get limitBps(): number {
-    return this.#slowStart && !this.#hasProbedLimit ? Infinity : this.shownBps;
+    return this.#slowStart && !this.hasProbedLimit ? Infinity : this.shownBps;
   }
 
   /** Time of the latest congestion, ms. */
@@ -291,13 +299,16 @@ export class BandwidthEstimator {
       this.#delayBps = clamp(Math.max(this.#delayBps, 2 * delivered));
       return;
     }
+    if (delivered > this.#mostBps) this.#mostBps = Infinity;
+    const aheadBps = Math.min(MOST_AHEAD * delivered + 10_000, this.#mostBps);
     // Only probing may exceed this.
-    const limit = Math.max(this.#delayBps, MOST_AHEAD * delivered + 10_000, this.#reachBps);
+    const limit = Math.max(this.#delayBps, aheadBps, this.#reachBps);
     if (delivered > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     let next: number;
     if (this.#capacityBps > 0 && this.#delayBps > 0.7 * this.#capacityBps && this.#delayBps < 1.3 * this.#capacityBps) {
       const packetsPerSecond = 1000 / (this.#roundTripMs + 100);
-      next = this.#delayBps + packetsPerSecond * 1200 * 8 * (elapsedMs / 1000);
+      const growthBps = Math.max(LEAST_GROWTH_BPS, packetsPerSecond * packetBits(this.#delayBps));
+      next = this.#delayBps + growthBps * (elapsedMs / 1000);
     } else {
       next = this.#delayBps * GROWTH ** (elapsedMs / 1000);
     }
@@ -338,7 +349,8 @@ export class BandwidthEstimator {
     const result = this.#probe.finish(nowMs);
     if (result === undefined) return;
     const { bps, isWhole, isLimit } = result;
-    this.#hasProbedLimit = isLimit;
+    this.hasProbedLimit = isLimit;
+    this.#mostBps = isLimit ? bps / LIMIT_SHARE : Infinity;
     this.#isProbeShort = isLimit || !isWhole || this.overused;
     this.#carriedBps = this.overused ? 0 : bps;
     const limitBps = isWhole ? Math.min(this.#delayBps, this.#lossBps) : this.#delayBps;
@@ -355,6 +367,12 @@ export class BandwidthEstimator {
     if (this.#capacityBps > 0 && foundBps > 1.3 * this.#capacityBps) this.#capacityBps = 0;
     if (isWhole) this.#lossBps = Math.max(this.#lossBps, foundBps);
   }
+}
+
+/** Returns the bits of an average packet at a rate, bits per second (section 5.5 of the draft). */
+function packetBits(bps: number): number {
+  const perPicture = bps / PICTURES_PER_SECOND;
+  return perPicture / Math.ceil(perPicture / PACKET_BITS);
 }
 
 function clamp(bps: number): number {

@@ -3,6 +3,8 @@ const TIMEOUT_MS = 1000;
 /** Numbers 1..MAX_ID are used in turn. */
 const MAX_ID = 200;
 const CONFIRM_WITHIN_MS = 5000;
+/** Part of what a link carries at most that it is taken to carry. */
+export const LIMIT_SHARE = 0.95;
 
 interface ProbeResult {
   /** Rate that the link carries, bits per second. */
@@ -104,7 +106,7 @@ export class Probe {
     // Packets that were held up together arrive faster than the link allows.
     if (arriveBps > 2 * sendBps) return undefined;
     const isLimit = arriveBps < 0.9 * sendBps;
-    const bps = isLimit ? 0.95 * arriveBps : Math.min(sendBps, arriveBps);
+    const bps = isLimit ? LIMIT_SHARE * arriveBps : Math.min(sendBps, arriveBps);
 
     return { bps, isWhole: this.#acked >= 0.98 * this.#packets, isLimit };
   }

@@ -341,7 +341,7 @@ describe('bandwidth allocation', () => {
     const update = (
       allocation: BandwidthAllocation<string>,
       slots: AllocationSlot<string>[],
-      link: { shownBps: number; openBps?: number; nowMs: number },
+      link: { shownBps: number; openBps?: number; provenBps?: number; hasProbedLimit?: boolean; nowMs: number },
     ) => allocation.update({ estimateBps: 1_000_000, fixedBps: 0, slots, ...link });
 
     test('asks for a small probe first, and for larger ones while no limit of the link is found', () => {
@@ -365,8 +365,18 @@ describe('bandwidth allocation', () => {
       const allocation = new BandwidthAllocation<string>();
       const { grants, probeBps, isOpen } = update(allocation, [cautious('a')], { shownBps: 300_000, nowMs: 0 });
       expect(grants.get('a')).toBe(165_000);
-      expect(probeBps).toBeCloseTo(632_500, 0);
+      expect(probeBps).toBe(600_000);
       expect(isOpen).toBeUndefined();
+    });
+
+    test.each([
+      { found: 'nothing more', probe: {}, asked: 100_000 },
+      { found: 'more', probe: { provenBps: 40_000 }, asked: 160_000 },
+      { found: 'more, and a limit', probe: { provenBps: 40_000, hasProbedLimit: true }, asked: 100_000 },
+    ])('asks for a probe of $asked bit/s on a link of 40 kbit/s after one that found $found', ({ probe, asked }) => {
+      const allocation = new BandwidthAllocation<string>();
+      const { probeBps } = update(allocation, [cautious('a', 30_000)], { shownBps: 40_000, nowMs: 0, ...probe });
+      expect(probeBps).toBe(asked);
     });
   });
 

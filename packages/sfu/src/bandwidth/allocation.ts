@@ -15,12 +15,17 @@ const SHORT_FOR_MS = 2_000;
 const PROBE_MARGIN = 1.15;
 /**
  * A probe towards several rungs reaches this many times the estimate, or this far above it: steps between rungs are
- * small, so what is sent may nearly fill the link, and its queue drains slowly. Once a probe has found more, the next
- * one reaches further.
+ * small, so what is sent may nearly fill the link, and its queue drains slowly. Once a probe has found more and no
+ * limit, the next one reaches further.
  */
 const PROBE_REACH = 2;
 const PROBE_REACH_BPS = 200_000;
 const PROBE_REACH_FURTHER = 4;
+/**
+ * The probes of a cautious slot reach no further than that, or to the least rate at which a probe has enough packets:
+ * the queue of a narrow link must take them, since a packet lost from a layer can stop the picture for seconds.
+ */
+const LEAST_PROBE_BPS = 100_000;
 /** Rate of a client's first probe, bits per second: in a link half as wide it fills the queue for 0.1 s only. */
 const FIRST_PROBE_BPS = 600_000;
 /** A step up that is reverted within this time counts as failed, ms. */
@@ -62,6 +67,8 @@ interface AllocationInput<K> {
   provenBps?: number;
   /** What the link is known to carry, bits per second; the estimate unless that is a guess. */
   shownBps?: number;
+  /** True if the latest probe has shown that the link carries no more; default false. */
+  hasProbedLimit?: boolean;
   /** What the latest probe has shown while no limit of the link is known, bits per second; 0 before the first one. */
   openBps?: number | undefined;
   /** Measured rate of audio and non-simulcast video, which is not negotiable, bits per second. */
@@ -201,11 +208,8 @@ export class BandwidthAllocation<K> {
    * Raises the next slot in turn for which more fits, at most by one variant; otherwise returns the rate at which the
    * first one would get that. Skips a slot whose next variant does not fit, because it may never fit.
    */
-  #raise(
-    { estimateBps = 0, shownBps = estimateBps, provenBps = 0, nowMs }: AllocationInput<K>,
-    slots: readonly Contender<K>[],
-    sending: number,
-  ): number | undefined {
+  #raise(input: AllocationInput<K>, slots: readonly Contender<K>[], sending: number): number | undefined {
+    const { estimateBps = 0, shownBps = estimateBps, provenBps = 0, hasProbedLimit = false, nowMs } = input;
     const isHeld = nowMs < this.#holdUntilMs;
     if (nowMs < this.#drainedAtMs || (isHeld && !this.#trustsProbes)) return undefined;
     const neededBps = isHeld ? CLEARLY_MORE * this.#expectedBps : 0;
@@ -229,10 +233,10 @@ export class BandwidthAllocation<K> {
       }
       if (next === undefined || next <= ceiling) {
         const isNext = lowestRung(slot.ladder, ceiling + 1) === top;
-        const reach = (provenBps > 0 ? PROBE_REACH_FURTHER : PROBE_REACH) * knownBps;
-        const reachBps = Math.max(reach, knownBps + PROBE_REACH_BPS);
+        const reach = (provenBps > 0 && !hasProbedLimit ? PROBE_REACH_FURTHER : PROBE_REACH) * knownBps;
+        const reachBps = Math.max(reach, slot.isCautious === true ? LEAST_PROBE_BPS : knownBps + PROBE_REACH_BPS);
         const wantedBps = Math.max(requiredFor(top), neededBps) * PROBE_MARGIN;
-        asked ??= isNext ? wantedBps : Math.min(wantedBps, reachBps);
+        asked ??= isNext && slot.isCautious !== true ? wantedBps : Math.min(wantedBps, reachBps);
         continue;
       }
       // Take one step at a time and wait for its effect.

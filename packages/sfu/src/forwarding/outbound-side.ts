@@ -425,9 +425,9 @@ export class OutboundSide implements SlotReceiver {
     this.pacer.limit(Math.max(limitBps, sendingBps), this.#estimator!.congestedAtMs);
     this.#announce(estimateBps, nowMs);
     if (slots.length === 0) return;
-    const { provenBps, shownBps, openBps, isProbing } = this.#estimator!;
+    const { provenBps, shownBps, openBps, isProbing, hasProbedLimit } = this.#estimator!;
     // The result of a probe is worth waiting for: a step up that fails costs a pause.
-    const link = { estimateBps, provenBps, shownBps: isProbing ? 0 : shownBps, openBps };
+    const link = { estimateBps, provenBps, hasProbedLimit, shownBps: isProbing ? 0 : shownBps, openBps };
     const { grants, probeBps, isOpen = false } = this.#allocation.update({ ...link, fixedBps, slots, nowMs });
     for (const [slot, bps] of grants) {
       for (const each of [slot, this.#successors.get(slot.params.mid)]) {

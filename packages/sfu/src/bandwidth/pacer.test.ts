@@ -42,14 +42,22 @@ test('lets everything leave once the limit is unknown again, and begins anew wit
   expect(pacer.hasRoom(0)).toBe(true);
 });
 
+test('keeps the limit of a link that was congested less than two seconds ago, however long packets wait', () => {
+  const pacer = new Pacer();
+  pacer.limit(800_000, 1_000);
+  fill(pacer, 1_000, 1_020);
+  pacer.lapse(2_999);
+  expect(pacer.hasRoom(1_000)).toBe(false);
+});
+
 test('holds nothing back from a lapse of the limit until the next congestion', () => {
   const pacer = new Pacer();
   pacer.limit(800_000, 0);
   fill(pacer, 0, 20);
-  pacer.lapse(900);
+  pacer.lapse(2_000);
   pacer.limit(800_000, 0);
-  expect(pacer.hasRoom(900)).toBe(true);
-  pacer.limit(800_000, 950);
-  fill(pacer, 950, 970);
-  expect(pacer.hasRoom(950)).toBe(false);
+  expect(pacer.hasRoom(2_000)).toBe(true);
+  pacer.limit(800_000, 2_050);
+  fill(pacer, 2_050, 2_070);
+  expect(pacer.hasRoom(2_050)).toBe(false);
 });

@@ -2,6 +2,8 @@
 const MARGIN = 1.25;
 /** Time at that rate for which media may be ahead of it, ms: more than a tick, less than the queues of links. */
 const BURST_MS = 40;
+/** A limit is not given up for so long after congestion, ms: the link carries no more. */
+const HELD_MS = 2_000;
 
 /**
  * Spreads bursts over the time that a narrow link takes to carry them. A key picture sent at once is longer than the
@@ -13,6 +15,7 @@ export class Pacer {
   /** Bytes that the link has not carried yet at that rate. */
   #bytes = 0;
   #atMs = 0;
+  #congestedAtMs = Number.NEGATIVE_INFINITY;
   #lapsedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
@@ -20,14 +23,16 @@ export class Pacer {
    * congestion, ms.
    */
   limit(bps: number, congestedAtMs: number): void {
+    this.#congestedAtMs = congestedAtMs;
     this.#bytesPerMs = congestedAtMs < this.#lapsedAtMs ? Infinity : (MARGIN * bps) / 8_000;
   }
 
   /**
    * Gives up the limit until the next congestion, because packets have waited too long for it: where little is sent,
-   * the limit shows that little, and not what the link carries.
+   * the limit shows that little, and not what the link carries. Right after congestion it does show that.
    */
   lapse(nowMs: number): void {
+    if (nowMs - this.#congestedAtMs < HELD_MS) return;
     this.#lapsedAtMs = nowMs;
     this.#bytesPerMs = Infinity;
   }

@@ -11,7 +11,7 @@ beforeEach(() => {
   held.start(100);
   wide = new Pacer();
   full = new Pacer();
-  full.limit(0, 0);
+  full.limit(0, -60_000);
 });
 
 test('lets packets pass while the link has room', () => {

@@ -57,6 +57,8 @@ export class PictureViewer {
   readonly sizeMs = new Map<number, number>();
   /** Longest time between two pictures, ms. */
   longestPauseMs = 0;
+  /** Packets for which the queue had no room. */
+  lost = 0;
 
   constructor(peer: MemoryPeer, options: PictureViewerOptions) {
     this.#peer = peer;
@@ -64,7 +66,10 @@ export class PictureViewer {
     this.#shownAtMs = options.nowMs;
     peer.onPacket = (packet) => {
       const startMs = Math.max(packet.atMs, this.#freeAtMs);
-      if (startMs - packet.atMs > options.queueMs) return;
+      if (startMs - packet.atMs > options.queueMs) {
+        this.lost += 1;
+        return;
+      }
       this.#freeAtMs = startMs + ((packet.bytes.length + 28) * 8000) / options.capacityBps;
       this.#queue.push({ arriveMs: this.#freeAtMs + 20, packet });
     };

@@ -91,7 +91,8 @@ await badNetworkSuite('A viewer of scalable video behind a narrow link', (stage,
       await eve.page.waitForTimeout(steadyMs);
       const [steady] = await eve.page.evaluate(() => window.application.tracks());
       expect(steady?.width).toBeLessThan(picture.width);
-      // By day this is not judged: Chromium sometimes shows nothing for 2 to 3 s after a loss in an upper layer.
+      // By day this is not judged: Chromium requests a lost packet no more once another layer goes on, and then shows
+      // nothing for 3 s.
       if (nightly) promise('narrow link: longest pause of scalable video', steady?.pauseMs ?? Infinity, 2_000);
 
       network.impair({ down: {} });

@@ -60,9 +60,11 @@ export async function joinByLivekit(pc: RTCPeerConnection, { port, room, publish
   if (publisher !== undefined) pc.addTransceiver(publisher.track, { direction: 'sendonly' });
   // The receivers of the load look for their track in the first section.
   addSections(pc, { video: SECTIONS, audio: SECTIONS });
-  pc.createDataChannel('_reliable', { ordered: true });
-  pc.createDataChannel('_lossy', { ordered: false, maxRetransmits: 0 });
-  pc.createDataChannel('_data_track', { ordered: false, maxRetransmits: 0 });
+  // werift chooses odd streams by its ICE role, and the server resets them: the DTLS client has the even ones (RFC 8832
+  // section 6).
+  pc.createDataChannel('_reliable', { id: 0, ordered: true });
+  pc.createDataChannel('_lossy', { id: 2, ordered: false, maxRetransmits: 0 });
+  pc.createDataChannel('_data_track', { id: 4, ordered: false, maxRetransmits: 0 });
   const publisherOffer = await offer();
   const request = new JoinRequest({
     clientInfo: new ClientInfo({ version: '2.23.0', protocol: PROTOCOL }),

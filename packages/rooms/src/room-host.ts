@@ -259,7 +259,7 @@ export class RoomHost {
   }
 
   /** Returns the ids of the peers whose metadata the backend has set. */
-  describedPeers(roomId: string): readonly string[] {
+  describedPeers(roomId: string): string[] {
     return this.#entries.get(roomId)?.machine?.moderation.describedPeers() ?? [];
   }
 

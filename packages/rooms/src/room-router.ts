@@ -135,7 +135,10 @@ export class RoomRouter implements RoomService {
     return this.ask(roomId, { type: 'updatePeer', peerId, changes });
   }
 
-  describedPeers(roomId: string): Promise<string[]> {
+  async describedPeers(roomId: string): Promise<string[]> {
+    const { host } = this.#options;
+    if (host.view(roomId) !== undefined) return host.describedPeers(roomId);
+
     return this.ask(roomId, { type: 'describedPeers' });
   }
 

@@ -245,8 +245,9 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
       // These concern transports that do not exist yet, on any worker.
       case 'setPermissions': {
         const { peerId, permissions } = command;
-        if (Object.values(permissions).every(Boolean)) this.#permissions.delete(peerId);
-        else this.#permissions.set(peerId, permissions);
+        if (!Object.values(permissions).every(Boolean)) this.#permissions.set(peerId, permissions);
+        // Each of LiveKit's clients is permitted everything when it joins, which transports are from the start.
+        else if (!this.#permissions.delete(peerId)) return;
         return this.#postToBoth(command);
       }
       case 'setTrackWithheld':
@@ -260,6 +261,7 @@ export class EngineRoom implements MediaRoom, WorkerRoom {
         this.#dataEvents = command.labels;
         return this.#postAll(command);
       case 'watchQuality':
+        if (this.#watchesQuality) return;
         this.#watchesQuality = true;
         return this.#postAll(command);
       case 'sendPacket':

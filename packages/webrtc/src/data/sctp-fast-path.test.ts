@@ -5,7 +5,7 @@ import { fuzzRuns } from '@bloom/time/testing';
 import { SCTP } from 'werift-sctp';
 import type { SctpInternals } from './mended-sctp.js';
 import { receiveData, receiveSack, sendMessage, transmitQuickly, writeQuickly } from './sctp-fast-path.js';
-import { isSafePacket } from './sctp-packet.js';
+import { DATA, HEADER, isSafePacket, SACK } from './sctp-packet.js';
 
 const ends: (() => Promise<void>)[] = [];
 
@@ -49,6 +49,15 @@ function connect(a: End, b: End): void {
     Object.assign(end.sctp, { lastReceivedTsn, remoteVerificationTag: other.sctp.localVerificationTag, cwnd: 1e6 });
     Object.assign(end.sctp, { lastSackedTsn: (end.sctp.localTsn - 1) >>> 0, outboundStreamSeq: {} });
   }
+}
+
+const SACK_AND_DATA = [SACK, DATA];
+
+/** Returns the types of a packet's chunks. */
+function chunkTypes(packet: Buffer): number[] {
+  const types: number[] = [];
+  for (let at = HEADER; at < packet.length; at += (packet.readUInt16BE(at + 2) + 3) & ~3) types.push(packet[at]!);
+  return types;
 }
 
 const kind = fc.record({
@@ -205,6 +214,41 @@ test('exchanges packets with werift in either direction', async () => {
     }),
     { numRuns: fuzzRuns(30) },
   );
+});
+
+test.each([
+  [1, [SACK_AND_DATA]],
+  [1_184, [SACK_AND_DATA]],
+  [1_185, [[DATA], [SACK]]],
+])('acknowledges a message in the packet of its answer of %i bytes, if both fit', async (bytes, chunks) => {
+  const [ours, theirs] = [association(1, 0), association(1, 0)];
+  writeQuickly(ours.sctp);
+  transmitQuickly(ours.sctp, () => undefined);
+  connect(ours, theirs);
+  ours.raw.onReceive.subscribe(() => sendMessage(ours.sctp, 7, 53, Buffer.alloc(bytes), { ordered: true }));
+  const heard: number[] = [];
+  theirs.raw.onReceive.subscribe((_stream, _protocol, data) => heard.push(data.length));
+  void theirs.raw.send(7, 53, Buffer.alloc(5), { ordered: true, expiry: undefined, maxRetransmits: undefined });
+  await setImmediate();
+  const [message] = theirs.packets.splice(0);
+  expect(receiveData(ours.sctp, message!)).toBe(true);
+  expect(ours.packets.map(chunkTypes)).toEqual(chunks);
+  expect(Math.max(...ours.packets.map(({ length }) => length))).toBeLessThanOrEqual(1_228);
+  await exchange(ours, theirs);
+  expect(heard).toEqual([bytes]);
+  expect(theirs.sctp.sentQueue).toEqual([]);
+});
+
+test('acknowledges packets out of order beside an answer, not in its packet', () => {
+  const { sctp, packets } = association(1, 0);
+  writeQuickly(sctp);
+  transmitQuickly(sctp, () => undefined);
+  for (const early of [{ sackMisOrdered: new Set([9]) }, { sackMisOrdered: new Set(), sackDuplicates: [3] }]) {
+    Object.assign(sctp, { lastReceivedTsn: 5, sackNeeded: true, ...early });
+    sendMessage(sctp, 7, 53, Buffer.from('x'), { ordered: true });
+    expect(sctp.sackNeeded).toBe(true);
+  }
+  expect(packets.map(chunkTypes)).toEqual([[DATA], [DATA]]);
 });
 
 test('leaves packets that are damaged, not for us or not simple to werift, unchanged', async () => {

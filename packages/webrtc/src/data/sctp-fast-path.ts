@@ -68,12 +68,16 @@ export function writeQuickly(sctp: SctpInternals): void {
   sctp.sendSack = () => {
     if (sctp.isStopped || !sctp.sackNeeded) return DONE;
     const packet = sackPacket(sctp);
-    sctp.sackNeeded = false;
-    sctp.sackImmediate = false;
-    sctp.sackPacketCount = 0;
-    sctp.sackDuplicates = [];
+    acknowledged(sctp);
     return sctp.transport.send(packet);
   };
+}
+
+function acknowledged(sctp: SctpInternals): void {
+  sctp.sackNeeded = false;
+  sctp.sackImmediate = false;
+  sctp.sackPacketCount = 0;
+  sctp.sackDuplicates = [];
 }
 
 function isData(chunk: { readonly type: number }): chunk is Chunk {
@@ -125,7 +129,7 @@ export function receiveSack(sctp: SctpInternals, packet: Buffer): boolean {
 export function receiveData(sctp: SctpInternals, packet: Buffer): boolean {
   if (packet[12] !== DATA) return false;
   const length = packet.readUInt16BE(14);
-  if (packet.length !== HEADER + ((length + 3) & ~3) || !isForUs(sctp, packet)) return false;
+  if (packet.length !== HEADER + padded(length) || !isForUs(sctp, packet)) return false;
   sctp.receiveDataChunk({
     type: DATA,
     flags: packet[13]!,
@@ -152,28 +156,36 @@ function isForUs(sctp: SctpInternals, packet: Buffer): boolean {
 // Shared by all packets: each is encrypted, and so copied, before the next is written.
 const scratch = Buffer.alloc(HEADER + DATA_HEADER + FRAGMENT_BYTES);
 
-/** Returns a packet with one DATA chunk (RFC 9260 section 3.3.1). It is valid until the next call. */
+/**
+ * Returns a packet with one DATA chunk (RFC 9260 section 3.3.1), behind the SACK that is due if that is short and fits
+ * (section 6.10). It is valid until the next call.
+ */
 function dataPacket(sctp: SctpInternals, { flags, tsn, streamId, streamSeqNum, protocol, userData }: Chunk): Buffer {
   const length = DATA_HEADER + userData.length;
-  const packet = beginPacket(sctp, DATA, flags, length);
-  packet.writeUInt32BE(tsn, 16);
-  packet.writeUInt16BE(streamId, 20);
-  packet.writeUInt16BE(streamSeqNum, 22);
-  packet.writeUInt32BE(protocol, 24);
-  userData.copy(packet, HEADER + DATA_HEADER);
-  packet.fill(0, HEADER + length);
+  const { sackNeeded, sackMisOrdered, sackDuplicates } = sctp;
+  const isSackShort = sackNeeded && sackMisOrdered.size === 0 && sackDuplicates.length === 0;
+  const at = isSackShort && HEADER + SACK_HEADER + length <= scratch.length ? HEADER + SACK_HEADER : HEADER;
+  const packet = beginPacket(sctp, at + padded(length));
+  if (at > HEADER) {
+    writeSack(sctp, packet, { gaps: 0, duplicates: 0 });
+    acknowledged(sctp);
+  }
+  packet.writeUInt32BE(chunkHead(DATA, flags, length), at);
+  packet.writeUInt32BE(tsn, at + 4);
+  packet.writeUInt16BE(streamId, at + 8);
+  packet.writeUInt16BE(streamSeqNum, at + 10);
+  packet.writeUInt32BE(protocol, at + 12);
+  userData.copy(packet, at + DATA_HEADER);
+  packet.fill(0, at + length);
   return withChecksum(packet);
 }
 
-/** Returns a packet with a SACK (RFC 9260 section 3.3.4). It is valid until the next call. */
+/** Returns a packet with a SACK. It is valid until the next call. */
 function sackPacket(sctp: SctpInternals): Buffer {
   const duplicates = sctp.sackDuplicates;
   const gaps = gapsOf(sctp, MAX_REPORTS - duplicates.length);
-  const packet = beginPacket(sctp, SACK, 0, SACK_HEADER + 4 * (gaps.length + duplicates.length));
-  packet.writeUInt32BE(sctp.lastReceivedTsn >>> 0, 16);
-  packet.writeUInt32BE(Math.max(0, sctp.advertisedRwnd), 20);
-  packet.writeUInt16BE(gaps.length, 24);
-  packet.writeUInt16BE(duplicates.length, 26);
+  const packet = beginPacket(sctp, HEADER + SACK_HEADER + 4 * (gaps.length + duplicates.length));
+  writeSack(sctp, packet, { gaps: gaps.length, duplicates: duplicates.length });
   let at = HEADER + SACK_HEADER;
   for (const [from, to] of gaps) {
     packet.writeUInt16BE(from, at);
@@ -182,6 +194,19 @@ function sackPacket(sctp: SctpInternals): Buffer {
   }
   for (const tsn of duplicates) at = packet.writeUInt32BE(tsn, at);
   return withChecksum(packet);
+}
+
+/** Writes a SACK (RFC 9260 section 3.3.4) without its reports as the first chunk of a packet. */
+function writeSack(
+  { lastReceivedTsn, advertisedRwnd }: SctpInternals,
+  packet: Buffer,
+  { gaps, duplicates }: { gaps: number; duplicates: number },
+): void {
+  packet.writeUInt32BE(chunkHead(SACK, 0, SACK_HEADER + 4 * (gaps + duplicates)), 12);
+  packet.writeUInt32BE(lastReceivedTsn >>> 0, 16);
+  packet.writeUInt32BE(Math.max(0, advertisedRwnd), 20);
+  packet.writeUInt16BE(gaps, 24);
+  packet.writeUInt16BE(duplicates, 26);
 }
 
 /** Returns the first ranges received ahead of a gap, as offsets from the cumulative TSN. */
@@ -198,19 +223,23 @@ function gapsOf({ sackMisOrdered, lastReceivedTsn }: SctpInternals, most: number
   return gaps;
 }
 
-/**
- * Returns a packet with its common header (RFC 9260 section 3.1) and a chunk header. `length` is the chunk's, in bytes.
- */
-function beginPacket(sctp: SctpInternals, type: number, flags: number, length: number): Buffer {
-  const packet = scratch.subarray(0, HEADER + ((length + 3) & ~3));
+/** Returns a packet of this many bytes with its common header (RFC 9260 section 3.1). */
+function beginPacket(sctp: SctpInternals, bytes: number): Buffer {
+  const packet = scratch.subarray(0, bytes);
   packet.writeUInt16BE(sctp.localPort, 0);
   packet.writeUInt16BE(sctp.remotePort ?? 0, 2);
   packet.writeUInt32BE(sctp.remoteVerificationTag, 4);
   packet.writeUInt32LE(0, 8);
-  packet[12] = type;
-  packet[13] = flags;
-  packet.writeUInt16BE(length, 14);
   return packet;
+}
+
+/** Returns the first word of a chunk. `length`: in bytes, with this word and without padding. */
+function chunkHead(type: number, flags: number, length: number): number {
+  return ((type << 24) | (flags << 16) | length) >>> 0;
+}
+
+function padded(length: number): number {
+  return (length + 3) & ~3;
 }
 
 function withChecksum(packet: Buffer): Buffer {

@@ -1,6 +1,6 @@
 import { crc32c } from 'werift-sctp/lib/common/src/crc.js';
 import { writeAck, writeOpen } from '../data/dcep.js';
-import { DATA, DATA_HEADER, HEADER, SACK } from '../data/sctp-packet.js';
+import { DATA, DATA_HEADER, HEADER, SACK, SACK_HEADER } from '../data/sctp-packet.js';
 
 const PORT = 5_000;
 const INIT = 1;
@@ -55,12 +55,13 @@ export class ChannelClient {
 
   /** Takes a packet of the server. */
   receive(packet: Buffer): void {
-    const type = packet[HEADER];
-    if (type === INIT_ACK) this.#echo(packet);
-    if (type !== DATA) return;
-    if (packet[HEADER + DATA_HEADER] === writeAck()[0]) this.confirmed += 1;
+    if (packet[HEADER] === INIT_ACK) this.#echo(packet);
+    // The server's DATA may follow its SACK.
+    const at = packet[HEADER] === SACK ? HEADER + SACK_HEADER : HEADER;
+    if (packet[at] !== DATA) return;
+    if (packet[at + DATA_HEADER] === writeAck()[0]) this.confirmed += 1;
     const body = Buffer.alloc(12);
-    packet.copy(body, 0, HEADER + 4, HEADER + 8);
+    packet.copy(body, 0, at + 4, at + 8);
     body.writeUInt32BE(WINDOW, 4);
     this.#sendChunk(SACK, 0, body);
   }

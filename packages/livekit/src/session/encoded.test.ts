@@ -8,10 +8,11 @@ import {
   SignalResponse,
 } from '@livekit/protocol';
 import fc from 'fast-check';
+import type { EndpointTrack } from '@bloom/rooms';
 import { codePoint, fuzzRuns } from '@bloom/time/testing';
 import type { ParticipantRecord } from '../record.js';
 import { track } from '../testing/scripted-client.js';
-import { encodeJoin, encodeParticipant, encodeQualities, encodeUpdate } from './encoded.js';
+import { encodeJoin, encodeParticipant, encodeQualities, encodeUpdate, type ParticipantState } from './encoded.js';
 import { describeParticipant } from './participant-info.js';
 import { trackInfo } from './track-info.js';
 
@@ -84,6 +85,25 @@ test('describes no track again because of how many others there are, whose encod
   for (const other of others) encodeParticipant(record, { ...state, tracks: [other] });
   encodeParticipant(record, { ...state, tracks: [first] });
   expect(described).toBe(once);
+});
+
+test('encodes once what several sessions say of a participant, until one says something else', () => {
+  const says = (rest: Partial<ParticipantState>, own: readonly EndpointTrack[] = tracks) =>
+    encodeParticipant(record, { ...state, ...rest, tracks: own.map((each) => ({ ...each })) });
+  const first = says({});
+  expect(says({})).toBe(first);
+  expect(encodeUpdate([says({})])).toBe(encodeUpdate([first]));
+  for (const [rest, own] of [
+    [{ sid: 'PA_2' }],
+    [{ state: ParticipantInfo_State.DISCONNECTED }],
+    [{ version: 301 }],
+    [{ disconnectReason: 1 }],
+    [{}, tracks.slice(1)],
+    [{}, [tracks[0]!, tracks[2]!, tracks[1]!]],
+  ] as const) {
+    says({});
+    expect(says(rest, own)).not.toEqual(first);
+  }
 });
 
 test('names many others in a join and in an update', () => {

@@ -14,6 +14,7 @@ import {
   SignalResponse,
 } from '@livekit/protocol';
 import type { EndpointTrack } from '@bloom/rooms';
+import { forLast } from '../for-last.js';
 import type { ParticipantRecord } from '../record.js';
 import { describeRecord } from './participant-info.js';
 import { trackInfo } from './track-info.js';
@@ -22,6 +23,10 @@ type Bytes = Uint8Array;
 
 /** By records, which are replaced rather than changed. */
 const RECORDS = new WeakMap<ParticipantRecord, Bytes>();
+/** By records: what was last said of a participant. All sessions say the same of somebody who has joined. */
+const SAID = new WeakMap<ParticipantRecord, { state: ParticipantState; bytes: Bytes }>();
+/** Longest encoding that is kept as a whole, beside its parts. */
+const MAX_SAID_BYTES = 4 * 1024;
 /**
  * By a part that a track keeps. Each session replaces the description of a track that changes by one of its own, with
  * the same parts.
@@ -55,34 +60,44 @@ export interface ParticipantState {
   disconnectReason?: ParticipantInfo['disconnectReason'];
 }
 
-/** Returns a ParticipantInfo. */
-export function encodeParticipant(
-  record: ParticipantRecord,
-  { sid, state, version, tracks, disconnectReason = 0 }: ParticipantState,
-): Bytes {
+/** Returns a ParticipantInfo, which other sessions may have as well. */
+export function encodeParticipant(record: ParticipantRecord, state: ParticipantState): Bytes {
+  const said = SAID.get(record);
+  if (said !== undefined && isSameState(said.state, state)) return said.bytes;
+  const { sid, version, tracks, disconnectReason = 0 } = state;
   const seen = { audio: 0, video: 0 };
-
-  return Buffer.concat([
+  const bytes = Buffer.concat([
     encodedRecord(record),
-    sidAnd(SID, sid, [
-      [STATE, state],
-      [VERSION, version],
-      [IS_PUBLISHER, tracks.length > 0 ? 1 : 0],
-      [REASON, disconnectReason],
-    ]),
+    new Fields(sid.length + 5 * MAX_FIELD)
+      .ascii(SID, sid)
+      .number(STATE, state.state)
+      .number(VERSION, version)
+      .number(IS_PUBLISHER, tracks.length > 0 ? 1 : 0)
+      .number(REASON, disconnectReason).bytes,
     ...tracks.map((track) => encodedTrack(track, seen[track.kind]++)),
   ]);
+  if (bytes.length <= MAX_SAID_BYTES) SAID.set(record, { state, bytes });
+
+  return bytes;
 }
 
 /** Returns a SignalResponse with a JoinResponse that names these others. */
 export function encodeJoin(join: JoinResponse, others: readonly Bytes[]): Bytes {
-  return field(JOIN, Buffer.concat([join.toBinary(), ...others.map((each) => field(OTHERS, each))]));
+  return field(JOIN, [join.toBinary(), ...others.map((each) => field(OTHERS, [each]))]);
 }
 
 /** Returns a SignalResponse with a ParticipantUpdate. */
 export function encodeUpdate(participants: readonly Bytes[]): Bytes {
-  return field(UPDATE, Buffer.concat(participants.map((each) => field(PARTICIPANTS, each))));
+  const [first] = participants;
+  if (first !== undefined && participants.length === 1) return updateOf(first);
+
+  return field(
+    UPDATE,
+    participants.map((each) => field(PARTICIPANTS, [each])),
+  );
 }
+
+const updateOf = forLast((participant: Bytes) => field(UPDATE, [field(PARTICIPANTS, [participant])]));
 
 /** How well the media of a participant flows. */
 export interface QualityOf {
@@ -94,11 +109,13 @@ export interface QualityOf {
 
 /** Returns a SignalResponse with a ConnectionQualityUpdate. */
 export function encodeQualities(all: readonly QualityOf[]): Bytes {
-  const infos = all.map(({ participantSid, quality, score }) =>
-    Buffer.concat([sidAnd(QUALITY_SID, participantSid, [[QUALITY, quality]]), float(SCORE, score)]),
-  );
+  const infos = all.map(({ participantSid, quality, score }) => {
+    const fields = new Fields(participantSid.length + 3 * MAX_FIELD).ascii(QUALITY_SID, participantSid);
 
-  return field(QUALITY_UPDATE, Buffer.concat(infos.map((each) => field(QUALITIES, each))));
+    return field(QUALITIES, [fields.number(QUALITY, quality).float(SCORE, score).bytes]);
+  });
+
+  return field(QUALITY_UPDATE, infos);
 }
 
 function encodedRecord(record: ParticipantRecord): Bytes {
@@ -122,6 +139,18 @@ function encodedTrack(track: EndpointTrack, position: number): Bytes {
   return known.bytes;
 }
 
+/** Returns true if clients are told the same of a participant in both states. */
+function isSameState(a: ParticipantState, b: ParticipantState): boolean {
+  return (
+    a.sid === b.sid &&
+    a.state === b.state &&
+    a.version === b.version &&
+    a.disconnectReason === b.disconnectReason &&
+    a.tracks.length === b.tracks.length &&
+    a.tracks.every((track, at) => isSame(track, b.tracks[at]!))
+  );
+}
+
 /** Returns true if clients are told the same of both. */
 function isSame(a: EndpointTrack, b: EndpointTrack): boolean {
   return (
@@ -134,34 +163,57 @@ function isSame(a: EndpointTrack, b: EndpointTrack): boolean {
   );
 }
 
-/** Returns a length-delimited field. */
-function field(no: number, bytes: Bytes): Bytes {
-  const whole = Buffer.allocUnsafe(2 * MAX_VARINT + bytes.length);
-  const at = putVarint(whole, putVarint(whole, 0, (no << 3) | 2), bytes.length);
-  whole.set(bytes, at);
-
-  return whole.subarray(0, at + bytes.length);
-}
-
 /** Longest varint of a number below 2^32, bytes. */
 const MAX_VARINT = 5;
+/** Longest field without the text in it, bytes. */
+const MAX_FIELD = 2 * MAX_VARINT;
 
-/** Returns a field with a sid, which is ASCII, and fields with numbers or flags below 2^31. */
-function sidAnd(no: number, sid: string, numbers: readonly (readonly [no: number, value: number])[]): Bytes {
-  const whole = Buffer.allocUnsafe(2 * MAX_VARINT * (1 + numbers.length) + sid.length);
-  let at = putVarint(whole, putVarint(whole, 0, (no << 3) | 2), sid.length);
-  at += whole.write(sid, at, 'latin1');
-  for (const [each, value] of numbers) at = putVarint(whole, putVarint(whole, at, each << 3), value);
+/** Returns a length-delimited field. */
+function field(no: number, parts: readonly Bytes[]): Bytes {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const whole = Buffer.allocUnsafe(MAX_FIELD + length);
+  let at = putVarint(whole, putVarint(whole, 0, (no << 3) | 2), length);
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
 
   return whole.subarray(0, at);
 }
 
-/** Returns a field with a fraction. */
-function float(no: number, value: number): Bytes {
-  const whole = Buffer.allocUnsafe(MAX_VARINT + 4);
-  const at = putVarint(whole, 0, (no << 3) | 5);
+/** Writes the fields of a message. */
+class Fields {
+  readonly #whole: Buffer;
+  #at = 0;
 
-  return whole.subarray(0, whole.writeFloatLE(value, at));
+  constructor(maxBytes: number) {
+    this.#whole = Buffer.allocUnsafe(maxBytes);
+  }
+
+  /** Adds a text. */
+  ascii(no: number, text: string): this {
+    this.#at = putVarint(this.#whole, putVarint(this.#whole, this.#at, (no << 3) | 2), text.length);
+    this.#at += this.#whole.write(text, this.#at, 'latin1');
+
+    return this;
+  }
+
+  /** Adds a number below 2^31, or a flag. */
+  number(no: number, value: number): this {
+    this.#at = putVarint(this.#whole, putVarint(this.#whole, this.#at, no << 3), value);
+
+    return this;
+  }
+
+  float(no: number, value: number): this {
+    this.#at = this.#whole.writeFloatLE(value, putVarint(this.#whole, this.#at, (no << 3) | 5));
+
+    return this;
+  }
+
+  get bytes(): Bytes {
+    return this.#whole.subarray(0, this.#at);
+  }
 }
 
 /** Writes a number below 2^32, and returns the offset after it. */

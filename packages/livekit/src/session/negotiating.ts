@@ -162,8 +162,9 @@ export class Negotiating {
    * Offers, or requests an offer, when tracks wait for a section, or a section waits to become inactive. `after`: what
    * the session has just handled.
    */
-  consider(after: SessionInput['type']): void {
-    if (this.#isAway || UNRELATED.has(after)) return;
+  consider(after: SessionInput): void {
+    if (this.#isAway || UNRELATED.has(after.type)) return;
+    if (after.type === 'endpointAdded' && after.endpoint.tracks.length === 0) return;
     const { others, act, send } = this.#parts;
     if (this.#downlink !== undefined) {
       const offer = this.#downlink.offer(others.tracks());

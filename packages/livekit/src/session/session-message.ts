@@ -4,6 +4,7 @@
  */
 import { SignalRequest } from '@livekit/protocol';
 import { decode, type FieldCount } from '../decode.js';
+import { forLast } from '../for-last.js';
 import type { Claims, Grants } from '../grants.js';
 import type { ParticipantRecord } from '../record.js';
 import type { OwnFields } from './own-record.js';
@@ -76,7 +77,7 @@ export const toSession = {
 
 export const fromSession = {
   /** A binary SignalResponse. */
-  frame: (bytes: Uint8Array): string => `f${asBuffer(bytes).toString('base64')}`,
+  frame: forLast((bytes: Uint8Array): string => `f${asBuffer(bytes).toString('base64')}`),
   connected: (): string => 'm',
   leave: (leaving: Leaving): string => `e${JSON.stringify(leaving)}`,
   grants: (grants: Grants, record: ParticipantRecord): string => `g${JSON.stringify({ grants, record })}`,
@@ -99,11 +100,13 @@ export function readToSession(text: string): ToSession | undefined {
   return request === undefined ? undefined : { type: 'request', request };
 }
 
+/** Returns the frame in a text of a session: the same bytes for the same text. */
+const bytesOf = forLast((text: string): Uint8Array => Buffer.from(text.slice(1), 'base64'));
+
 export function readFromSession(text: string): FromSession {
+  if (text[0] === 'f') return { type: 'frame', bytes: bytesOf(text) };
   const rest = text.slice(1);
   switch (text[0]) {
-    case 'f':
-      return { type: 'frame', bytes: Buffer.from(rest, 'base64') };
     case 'v':
       return { type: 'unmuted', trackId: rest };
     case 'm':

@@ -121,7 +121,7 @@ class Session implements PeerSession {
       const starts = [this.#updates.bytes, this.#data.fields].filter((each) => each.startsTimer());
       if (starts.length > 0) this.#act({ type: 'setTimer', name: 'hold', ms: REFILL_MS });
       this.#tellChanges();
-      this.#negotiating.consider(input.type);
+      this.#negotiating.consider(input);
     }
 
     return this.#actions;

@@ -4,6 +4,7 @@ import { binaryFrame } from '@bloom/net';
 import { Allowance, type Clock, isPowerOfTwo, type Rate, Timer } from '@bloom/time';
 import type { RawData, WebSocket } from 'ws';
 import { binaryOf, MAX_FIELDS } from '../decode.js';
+import { forLast } from '../for-last.js';
 import { respond } from '../session/responses.js';
 import { readRequest } from '../session/session-message.js';
 import type { ClientSocket, Participation } from './participation.js';
@@ -36,6 +37,8 @@ const MAX_BUFFERED_BYTES = 8 * 1024 * 1024;
 const CLOSE_MS = 1_000;
 const NORMAL = 1000;
 const POLICY_VIOLATION = 1008;
+
+const frameOf = forLast(binaryFrame);
 
 export interface SignalSocketOptions {
   log: Log;
@@ -90,7 +93,7 @@ export class SignalSocket implements ClientSocket {
       return;
     }
     if (this.#isText) socket.send(SignalResponse.fromBinary(bytes).toJsonString());
-    else this.#write(binaryFrame(bytes));
+    else this.#write(frameOf(bytes));
   }
 
   /** Closes the websocket without notifying the participation. Idempotent. */

@@ -52,6 +52,16 @@ export class Figures {
     this.#parts.send(speaks(track.owner.sid, active));
   }
 
+  /** The media of endpoints flows differently, or that of the client. The room gathers such changes. */
+  changed(qualities: readonly (readonly [endpointId: string, quality: Quality])[]): void {
+    for (const [endpointId, quality] of qualities) {
+      this.#qualities.set(endpointId, quality);
+      this.#untold.add(endpointId);
+    }
+    if (this.#isConnected) this.tell();
+  }
+
+  /** Records the quality of an endpoint that the client learns of. */
   quality(endpointId: string, quality: Quality | undefined): void {
     if (quality === undefined) return;
     this.#qualities.set(endpointId, quality);

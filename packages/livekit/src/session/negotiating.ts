@@ -22,7 +22,7 @@ const ANSWER_TIMEOUT_MS = 15_000;
 const UNRELATED: ReadonlySet<SessionInput['type']> = new Set([
   'dataPacket',
   'layersNeeded',
-  'qualityChanged',
+  'qualitiesChanged',
   'roomMessage',
   'voiceActivity',
 ]);

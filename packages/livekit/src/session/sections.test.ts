@@ -67,7 +67,7 @@ test('looks at no track again for data, speech, qualities and newcomers without 
   looks = 0;
   client.input({ type: 'dataPacket', peerId: 'me', label: '_lossy', data: new Uint8Array(1) });
   client.input({ type: 'voiceActivity', trackId: 'v', status: 'speech' });
-  client.input({ type: 'qualityChanged', endpointId: 'peer-bob', quality: 'good' });
+  client.input({ type: 'qualitiesChanged', qualities: [['peer-bob', 'good']] });
   client.input({ type: 'endpointAdded', endpoint: native('eve') });
   expect(looks).toBe(0);
   client.input({ type: 'endpointAdded', endpoint: native('zoe', [track('w')]) });

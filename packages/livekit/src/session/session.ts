@@ -154,8 +154,8 @@ class Session implements PeerSession {
         return this.#others.changeTrack(input.endpointId, input.trackId, { muted: input.muted });
       case 'tracksWithheld':
         return this.#withheldFromMe(input.endpointId, input.trackIds, input.withheld);
-      case 'qualityChanged':
-        return this.#figures.quality(input.endpointId, input.quality);
+      case 'qualitiesChanged':
+        return this.#figures.changed(input.qualities);
       case 'layersNeeded':
         for (const message of this.#publishing.setNeeded(input.trackId, input.highest)) this.#send(message);
         return undefined;

@@ -9,25 +9,36 @@ const { LOW, MEDIUM, HIGH } = VideoQuality;
 
 describe('qualities of connections', () => {
   const tick = { type: 'timer', name: 'quality' } as const;
-  const changed = (endpointId: string, quality: 'excellent' | 'good' | 'poor' | 'lost') =>
-    ({ type: 'qualityChanged', endpointId, quality }) as const;
+  const changed = (...qualities: (readonly [endpointId: string, quality: 'excellent' | 'good' | 'poor' | 'lost'])[]) =>
+    ({ type: 'qualitiesChanged', qualities }) as const;
   const joined = (...present: Parameters<ScriptedClient['join']>) =>
     new ScriptedClient().join(...present).input({ type: 'dtlsConnected', peerId: 'me' });
   const updates = (client: ScriptedClient) => client.heard('connectionQuality').map((each) => each?.updates);
 
-  test('reach the client together, half a second after the first change', () => {
+  test('reach the client as the room has gathered them', () => {
     const client = joined([native('bob', [], 'bob')]);
     client.took('setTimer');
-    client.input(changed('me', 'excellent')).input(changed('bob', 'poor')).input(changed('bob', 'lost'));
-    expect(client.took('setTimer')).toEqual([{ type: 'setTimer', name: 'quality', ms: 500 }]);
-    expect(updates(client)).toEqual([]);
-    expect(updates(client.input(tick))).toMatchObject([
+    client.input(changed(['me', 'excellent'], ['bob', 'lost']));
+    expect(client.took('setTimer')).toEqual([]);
+    expect(updates(client)).toMatchObject([
       [
         { participantSid: sidOf('PA', 'me'), quality: ConnectionQuality.EXCELLENT, score: 4.5 },
         { participantSid: sidOf('PA', 'bob'), quality: ConnectionQuality.LOST, score: 0 },
       ],
     ]);
+    client.frames = [];
     expect(updates(client.input(tick))).toEqual([]);
+  });
+
+  test('that change before the client is connected are told once it is', () => {
+    const client = new ScriptedClient().join([native('bob', [], 'bob')]);
+    client.input(changed(['bob', 'poor'])).input(changed(['bob', 'lost']));
+    expect(updates(client)).toEqual([]);
+    client.took('setTimer');
+    client.input({ type: 'dtlsConnected', peerId: 'me' });
+    expect(client.took('setTimer')).toEqual([{ type: 'setTimer', name: 'quality', ms: 500 }]);
+    expect(updates(client)).toEqual([]);
+    expect(updates(client.input(tick))).toMatchObject([[{ quality: ConnectionQuality.LOST }]]);
   });
 
   test('of those present are told to a client that joins, once it is connected', () => {
@@ -40,14 +51,14 @@ describe('qualities of connections', () => {
 
   test('of somebody who has left, or whom the client does not see, are not told', () => {
     const client = joined([native('bob', [], 'bob')]);
-    client.input(changed('bob', 'poor')).input(changed('nobody', 'poor'));
     client.input({ type: 'endpointRemoved', endpointId: 'bob' });
+    client.input(changed(['bob', 'poor'], ['nobody', 'poor']));
     expect(updates(client.input(tick))).toEqual([]);
   });
 
   test('are repeated to a client that has resumed', () => {
     const client = joined([native('bob', [], 'bob')]);
-    client.input(changed('bob', 'poor')).input(tick);
+    client.input(changed(['bob', 'poor']));
     client.frames = [];
     client.input({ type: 'clientEvent', text: toSession.resume() });
     expect(updates(client)).toMatchObject([[{ quality: ConnectionQuality.POOR }]]);

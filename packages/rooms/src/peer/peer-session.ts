@@ -99,8 +99,8 @@ export type SessionInput =
   | { type: 'trackMuted'; endpointId: string; trackId: string; muted: Mutes }
   /** `fallback`: of the second encoding. */
   | { type: 'trackStalled'; endpointId: string; trackId: string; stalled: boolean; fallback?: true }
-  /** How well the media of an endpoint flows, or of this client itself. Only LiveKit's clients are told. */
-  | { type: 'qualityChanged'; endpointId: string; quality: ConnectionQuality }
+  /** How well the media of endpoints flows, or of this client itself. Only LiveKit's clients are told. */
+  | { type: 'qualitiesChanged'; qualities: readonly (readonly [endpointId: string, quality: ConnectionQuality])[] }
   /** The publisher withholds tracks from this client, which has a name, or no longer does. */
   | { type: 'tracksWithheld'; endpointId: string; trackIds: readonly string[]; withheld: boolean }
   /** The media plane has applied the negotiation of this generation, so the answer may be sent. */

@@ -1,5 +1,5 @@
 import type { TrackOwner } from '@bloom/protocol';
-import type { ClientMediaEvent, MediaRoomEvent } from '@bloom/sfu';
+import type { ClientMediaEvent, ConnectionQuality, MediaRoomEvent } from '@bloom/sfu';
 import { jsonEqual } from '../json-equal.js';
 import {
   claims,
@@ -16,6 +16,12 @@ import { inputFor, mayReceive, shownTracks } from './audience.js';
 import { ComponentTable, type ComponentRecord } from './component-table.js';
 import { Newcomers } from './newcomers.js';
 import type { RoomWorld } from './room-world.js';
+
+/**
+ * How long changes of qualities are gathered: the media plane judges everybody in one turn, and would have each session
+ * told of each of them.
+ */
+const GATHER_QUALITIES_MS = 500;
 
 export interface EndpointsOptions {
   roomId: string;
@@ -39,6 +45,8 @@ export class Endpoints {
   /** Ids of the tracks that currently carry speech, newest last. */
   readonly #speaking = new Set<string>();
   readonly #newcomers = new Newcomers();
+  /** Peers whose quality has changed since LiveKit's clients were told. */
+  readonly #judged = new Set<PeerRecord>();
   #standby: SessionInput | undefined;
   readonly #world: RoomWorld;
   readonly #onChange: () => void;
@@ -275,7 +283,7 @@ export class Endpoints {
     this.sendToOthers(owner.id, { type: 'trackStalled', endpointId: owner.id, trackId, stalled, ...which });
   }
 
-  /** Records how well a peer's media flows, and tells LiveKit's clients, which show it. */
+  /** Records how well a peer's media flows. LiveKit's clients, which show it, are told together with other changes. */
   qualityChanged({ peerId, quality, receiver }: MediaRoomEvent & { type: 'connectionQuality' }): void {
     const peer = this.peers.get(peerId);
     if (peer === undefined) return;
@@ -283,11 +291,20 @@ export class Endpoints {
     peer.qualities[receiver === true ? 'receiver' : 'first'] = quality;
     peer.quality = worstQuality(Object.values(peer.qualities));
     if (peer.quality === undefined || peer.quality === before) return;
-    if (this.#newcomers.has(peerId)) this.introduceNewcomers();
-    const input: SessionInput = { type: 'qualityChanged', endpointId: peerId, quality: peer.quality };
-    for (const other of this.peers.values()) {
-      if (!other.joined || other.connection?.client !== 'livekit' || (peer.hidden && other !== peer)) continue;
-      this.#world.sendToPeer(other.ref, input);
+    if (this.#judged.size === 0) this.#world.setTimer('qualities', GATHER_QUALITIES_MS);
+    this.#judged.add(peer);
+  }
+
+  /** Tells LiveKit's clients whose media flows differently since the last call. */
+  tellQualities(): void {
+    const judged = [...this.#judged].filter((peer) => this.peers.get(peer.id) === peer);
+    this.#judged.clear();
+    if (judged.some(({ id }) => this.#newcomers.has(id))) this.introduceNewcomers();
+    const shown = judged.filter(({ hidden }) => !hidden).flatMap(qualityOf);
+    for (const peer of this.peers.values()) {
+      if (!peer.joined || peer.connection?.client !== 'livekit') continue;
+      const qualities = peer.hidden && judged.includes(peer) ? [...shown, ...qualityOf(peer)] : shown;
+      if (qualities.length > 0) this.#world.sendToPeer(peer.ref, { type: 'qualitiesChanged', qualities });
     }
   }
 
@@ -434,4 +451,8 @@ function willReceiveTracks(peer: PeerRecord): boolean {
 
 function receivesTracks(peer: PeerRecord): boolean {
   return peer.joined && permissionsOf(peer).subscribe;
+}
+
+function qualityOf({ id, quality }: PeerRecord): [endpointId: string, quality: ConnectionQuality][] {
+  return quality === undefined ? [] : [[id, quality]];
 }

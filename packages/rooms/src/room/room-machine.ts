@@ -160,9 +160,10 @@ export class RoomMachine {
     for (const component of this.components.all()) this.#endpoints.dropExpected(component);
   }
 
-  /** Tells everybody of the people who have joined. */
-  introduceNewcomers(): void {
-    this.#endpoints.introduceNewcomers();
+  /** Tells everybody of the people who have joined, or how well media flows. */
+  tell(news: 'newcomers' | 'qualities'): void {
+    if (news === 'newcomers') this.#endpoints.introduceNewcomers();
+    else this.#endpoints.tellQualities();
   }
 
   /** Returns what the room consists of, for another node, or why it cannot move there. */

@@ -110,6 +110,7 @@ export type RoomProtocol = RoomCalls & {
   peerless: (message: object) => void;
   returns: (message: object) => void;
   newcomers: (message: object) => void;
+  qualities: (message: object) => void;
   peerOverdue: (message: { peerId: string }) => void;
   /** The websocket address of the node that continues the room if this one is lost. */
   standby: (message: { url: string | null }) => void;
@@ -222,6 +223,7 @@ export const ROOM_SHAPES: Shapes<RoomProtocol> = {
   peerless: LOCAL,
   returns: LOCAL,
   newcomers: LOCAL,
+  qualities: LOCAL,
   peerOverdue: LOCAL,
   standby: LOCAL,
   move: LOCAL,

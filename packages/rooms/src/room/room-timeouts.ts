@@ -9,7 +9,7 @@ export const RETURN_MS = 10_000;
 /** How long a LiveKit client without a socket may resume. Browsers retry for 50 s. */
 const RESUME_MS = 60_000;
 
-type Timeout = Exclude<RoomTimer, 'returns' | 'newcomers'>;
+type Timeout = Exclude<RoomTimer, 'returns' | 'newcomers' | 'qualities'>;
 
 export interface RoomTimeoutsOptions {
   peers: ReadonlyMap<string, PeerRecord>;

@@ -57,6 +57,6 @@ export interface RoomWorld {
 
 /**
  * `returns`: the people of a room that has moved here are expected back until then; `newcomers`: people who have joined
- * are introduced to the others.
+ * are introduced to the others; `qualities`: LiveKit's clients are told how well media flows.
  */
-export type RoomTimer = 'peerless' | 'returns' | 'newcomers' | { peerId: string };
+export type RoomTimer = 'peerless' | 'returns' | 'newcomers' | 'qualities' | { peerId: string };

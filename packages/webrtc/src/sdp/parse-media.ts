@@ -14,6 +14,9 @@ interface RtpMap {
 
 const DIRECTIONS: ReadonlySet<string> = new Set(['sendrecv', 'sendonly', 'recvonly', 'inactive']);
 
+/** What has been read of one media section. */
+export type MediaSection = Pick<MediaParser, 'transport' | 'identity' | 'finish'>;
+
 /** Collects the lines of one media section. */
 export class MediaParser {
   readonly transport = new TransportParser();
@@ -53,6 +56,15 @@ export class MediaParser {
 
   identity(): { mid: string | undefined; line: string } {
     return { mid: this.#mid, line: this.#line };
+  }
+
+  /** Returns a section whose lines differ from those of this one in their mid only. */
+  again(mid: string): MediaSection {
+    return {
+      transport: this.transport,
+      identity: () => ({ mid, line: this.#line }),
+      finish: (bundled, session) => ({ ...this.finish(bundled, session), mid }),
+    };
   }
 
   attribute(name: string, value: string, fail: Fail): void {

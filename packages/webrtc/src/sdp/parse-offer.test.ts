@@ -24,6 +24,55 @@ const TRANSPORT = [
 const AUDIO = ['m=audio 9 UDP/TLS/RTP/SAVPF 111', 'a=mid:0', 'a=sendonly', 'a=rtpmap:111 opus/48000/2'];
 const offer = (...lines: string[]) => `${lines.join('\r\n')}\r\n`;
 
+describe('sections that differ in their mid only', () => {
+  const RECEIVE = ['m=video 9 UDP/TLS/RTP/SAVPF 96', 'a=recvonly', 'a=rtpmap:96 VP8/90000', 'a=extmap:3 urn:x'];
+  const HEAD_OF_FOUR = [...HEAD.slice(0, 4), 'a=group:BUNDLE 0 1 2'];
+  const section = (mid: string, ...more: string[]) => [...RECEIVE, mid, ...TRANSPORT, ...more];
+  const unlike = (sdp: string) => {
+    let sections = 0;
+    return sdp.replaceAll(/^m=.*$/gm, (line) => `${line}\r\na=x-number:${(sections += 1)}`.replace('\r\r', '\r'));
+  };
+  const received = offer(...HEAD_OF_FOUR, ...['0', '1', '2', '3'].flatMap((mid) => section(`a=mid:${mid}`)));
+
+  test.each([
+    ['four', received],
+    ['four without carriage returns', received.replaceAll('\r', '')],
+    ['four without a last end of line', received.trimEnd()],
+    ...FIXTURES.map((name) => [name, readOffer(name)]),
+  ])('are read like others: %s', (_, sdp) => {
+    expect(parseOffer(sdp)).toEqual(parseOffer(unlike(sdp)));
+  });
+
+  test('keep their own mids, and their places in the bundle', () => {
+    expect(parseOffer(received).media.map(({ mid, refused }) => [mid, refused])).toEqual([
+      ['0', false],
+      ['1', false],
+      ['2', false],
+      ['3', true],
+    ]);
+  });
+
+  test('count as lines in what is said of later ones', () => {
+    const late = section('a=mid:9', 'a=ssrc:x');
+    const sdp = offer(...HEAD_OF_FOUR, ...section('a=mid:0'), ...section('a=mid:1'), ...late);
+    expect(() => parseOffer(sdp)).toThrow(`line ${sdp.split('\n').indexOf('a=ssrc:x\r') + 1}`);
+  });
+
+  test.each([
+    ['the same mid twice', 'a=mid:0', 'repeats the mid 0'],
+    ['no mid', 'a=x', 'has no usable a=mid'],
+    ['an empty mid', 'a=mid:', 'has no usable a=mid'],
+    ['a control character beside the mid', 'a=mid:1\u000b', 'a control character'],
+  ])('are refused with %s', (_, line, message) => {
+    expect(() => parseOffer(offer(...HEAD_OF_FOUR, ...section('a=mid:0'), ...section(line)))).toThrow(message);
+  });
+
+  test('are refused with a second mid', () => {
+    const [first, twice] = [section('a=mid:0'), section('a=mid:1', 'a=mid:2')];
+    expect(() => parseOffer(offer(...HEAD_OF_FOUR, ...first, ...twice))).toThrow('a second mid');
+  });
+});
+
 describe('browser offers', () => {
   test("reads Chromium's m-lines with their mids, kinds and directions", () => {
     const { media, extmapAllowMixed } = parseOffer(readOffer('chromium-audio-video'));

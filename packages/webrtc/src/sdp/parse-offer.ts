@@ -5,12 +5,13 @@ import {
   type SdpLimits,
   type SdpOffer,
 } from './offer.js';
-import { MediaParser } from './parse-media.js';
+import { MediaParser, type MediaSection } from './parse-media.js';
 import { WebrtcError } from '../errors.js';
 import { invalidSdp, quoteLine } from './sdp-error.js';
 import { TransportParser } from './parse-transport.js';
 
 const MAX_MID_LENGTH = 16;
+const MID = '\na=mid:';
 
 /**
  * Parses an offer.
@@ -32,27 +33,36 @@ function parse(sdp: string, limits: SdpLimits, isAnswer: boolean): SdpOffer {
   checkLimits(sdp, limits);
 
   const sessionTransport = new TransportParser();
-  const media: MediaParser[] = [];
+  const media: MediaSection[] = [];
+  let current: MediaParser | undefined;
+  const known = new Map<string, MediaParser>();
   const bundles: string[][] = [];
   let sessionDirection: string | undefined;
   let extmapAllowMixed = false;
 
-  forEachLine(sdp, (line, lineNumber) => {
+  forEachLine(sdp, (line, lineNumber, start) => {
     const fail = (what: string): never => {
       throw invalidSdp(what, quoteLine(line), lineNumber);
     };
     if (lineNumber === 1 && line !== 'v=0') fail('an offer must start with v=0');
     if (line[1] !== '=') fail('no "=" after the type');
     if (line.startsWith('m=')) {
-      media.push(new MediaParser(line, limits, fail));
-      return;
+      const section = sectionAt(sdp, start);
+      const same = section && known.get(section.rest);
+      if (section !== undefined && same !== undefined) {
+        media.push(same.again(section.mid));
+        return section.end;
+      }
+      current = new MediaParser(line, limits, fail);
+      media.push(current);
+      if (section !== undefined) known.set(section.rest, current);
+      return undefined;
     }
-    if (!line.startsWith('a=')) return;
+    if (!line.startsWith('a=')) return undefined;
     const colon = line.indexOf(':');
     const name = colon < 0 ? line.slice(2) : line.slice(2, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1);
     if (name === 'extmap-allow-mixed') extmapAllowMixed = true;
-    const current = media.at(-1);
     if (current !== undefined) {
       current.attribute(name, value, fail);
     } else if (name === 'group') {
@@ -63,6 +73,7 @@ function parse(sdp: string, limits: SdpLimits, isAnswer: boolean): SdpOffer {
     } else {
       sessionTransport.attribute(name, value, fail);
     }
+    return undefined;
   });
 
   if (media.length === 0) throw invalidSdp('the offer has no m-line');
@@ -87,8 +98,8 @@ function parse(sdp: string, limits: SdpLimits, isAnswer: boolean): SdpOffer {
 
 /** Returns the transport, from the first bundled m-line that has one (RFC 8843 section 7.1.3) or the session level. */
 function chooseTransport(
-  bundled: readonly MediaParser[],
-  finish: (media: MediaParser) => OfferedTransport | WebrtcError,
+  bundled: readonly MediaSection[],
+  finish: (media: MediaSection) => OfferedTransport | WebrtcError,
 ): OfferedTransport {
   let problem: WebrtcError | undefined;
   for (const media of bundled) {
@@ -119,21 +130,51 @@ function checkLimits(sdp: string, limits: SdpLimits): void {
   }
 }
 
-function forEachLine(sdp: string, visit: (line: string, lineNumber: number) => void): void {
+/** Visits all lines that are not empty. `visit` returns where to go on, the start of another line, or undefined. */
+function forEachLine(
+  sdp: string,
+  visit: (line: string, lineNumber: number, start: number) => number | undefined,
+): void {
   let lineNumber = 0;
   for (let start = 0; start < sdp.length; ) {
     const found = sdp.indexOf('\n', start);
     const next = found < 0 ? sdp.length : found;
     const end = next > start && sdp[next - 1] === '\r' ? next - 1 : next;
     lineNumber += 1;
+    let goesOn = next + 1;
     if (end > start) {
       const line = sdp.slice(start, end);
       // Text echoed in an answer must not be able to start a new line.
       if (hasControlCharacter(line)) throw invalidSdp('a control character', undefined, lineNumber);
-      visit(line, lineNumber);
+      const skipsTo = visit(line, lineNumber, start);
+      for (; skipsTo !== undefined && goesOn < skipsTo; goesOn = lineAfter(sdp, goesOn)) lineNumber += 1;
     }
-    start = next + 1;
+    start = goesOn;
   }
+}
+
+/** Returns the start of the line after this one. */
+function lineAfter(sdp: string, start: number): number {
+  const found = sdp.indexOf('\n', start);
+
+  return found < 0 ? sdp.length : found + 1;
+}
+
+/**
+ * Returns the media section that starts here: its mid, all of its text but that, and its end. Sections in which a client
+ * offers to receive differ in their mid only, so most of a large offer has to be read once. Undefined for a section
+ * without a usable mid, or with several.
+ */
+function sectionAt(sdp: string, start: number): { mid: string; rest: string; end: number } | undefined {
+  const next = sdp.indexOf('\nm=', start);
+  const end = next < 0 ? sdp.length : next + 1;
+  const text = sdp.slice(start, end);
+  const at = text.indexOf(MID);
+  if (at < 0 || text.includes(MID, at + 1)) return undefined;
+  const after = lineAfter(text, at + 1);
+  const mid = text.slice(at + MID.length, after).replace(/\r?\n$/, '');
+
+  return isMid(mid) ? { mid, rest: text.slice(0, at + 1) + text.slice(after), end } : undefined;
 }
 
 function hasControlCharacter(line: string): boolean {

@@ -64,9 +64,17 @@ export interface ParticipantState {
 export function encodeParticipant(record: ParticipantRecord, state: ParticipantState): Bytes {
   const said = SAID.get(record);
   if (said !== undefined && isSameState(said.state, state)) return said.bytes;
+  const bytes = encodedAnew(record, state);
+  if (bytes.length <= MAX_SAID_BYTES) SAID.set(record, { state, bytes });
+
+  return bytes;
+}
+
+function encodedAnew(record: ParticipantRecord, state: ParticipantState): Bytes {
   const { sid, version, tracks, disconnectReason = 0 } = state;
   const seen = { audio: 0, video: 0 };
-  const bytes = Buffer.concat([
+
+  return Buffer.concat([
     encodedRecord(record),
     new Fields(sid.length + 5 * MAX_FIELD)
       .ascii(SID, sid)
@@ -76,9 +84,6 @@ export function encodeParticipant(record: ParticipantRecord, state: ParticipantS
       .number(REASON, disconnectReason).bytes,
     ...tracks.map((track) => encodedTrack(track, seen[track.kind]++)),
   ]);
-  if (bytes.length <= MAX_SAID_BYTES) SAID.set(record, { state, bytes });
-
-  return bytes;
 }
 
 /** Returns a SignalResponse with a JoinResponse that names these others. */

@@ -40,6 +40,8 @@ export class MediaParser {
   readonly #rids = new Set<string>();
   readonly #ssrcs = new Set<number>();
   readonly #rtxOf = new Map<number, number>();
+  /** What sections that differ in their mid only have in common. */
+  #content: Omit<OfferedMedia, 'refused' | 'isData'> | undefined;
 
   constructor(line: string, limits: SdpLimits, fail: Fail) {
     this.#line = line;
@@ -139,16 +141,20 @@ export class MediaParser {
   }
 
   finish(bundled: boolean, session: { direction: string | undefined; allowsMixed: boolean }): OfferedMedia {
-    const kind = this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other';
+    const usable = bundled && (this.#port !== 0 || this.#bundleOnly);
+    this.#content ??= this.#read(session);
+    const refused = this.#content.kind === 'other' || !usable;
+
+    return { ...this.#content, refused, isData: usable && this.#isData() };
+  }
+
+  #read(session: { direction: string | undefined; allowsMixed: boolean }): Omit<OfferedMedia, 'refused' | 'isData'> {
     const rtx = new Set(this.#rtxOf.values());
     const rids = this.#simulcast === undefined ? [...this.#rids] : this.#simulcast.filter((rid) => this.#rids.has(rid));
     const [streamId, msidTrackId] = this.#msid ?? [];
-    const usable = bundled && (this.#port !== 0 || this.#bundleOnly);
     return {
       mid: this.#mid ?? '',
-      kind,
-      refused: kind === 'other' || !usable,
-      isData: usable && this.#isData(),
+      kind: this.#type === 'audio' || this.#type === 'video' ? this.#type : 'other',
       type: this.#type,
       protocol: this.#protocol,
       formats: this.#formats,

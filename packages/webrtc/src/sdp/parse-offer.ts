@@ -161,9 +161,9 @@ function lineAfter(sdp: string, start: number): number {
 }
 
 /**
- * Returns the media section that starts here: its mid, all of its text but that, and its end. Sections in which a client
- * offers to receive differ in their mid only, so most of a large offer has to be read once. Undefined for a section
- * without a usable mid, or with several.
+ * Returns the media section that starts here: its mid, all of its text but that, and its end. Sections in which a
+ * client offers to receive differ in their mid only, so most of a large offer has to be read once. Undefined for a
+ * section without a usable mid, or with several.
  */
 function sectionAt(sdp: string, start: number): { mid: string; rest: string; end: number } | undefined {
   const next = sdp.indexOf('\nm=', start);

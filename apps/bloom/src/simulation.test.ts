@@ -21,8 +21,8 @@ const REGRESSIONS = [1235, 1232537754] as const;
  * owner has been replaced. 5579, with four nodes: the simulation closed the new websocket of a person together with the
  * former one, which a frozen owner had kept open. 1000474: an owner that was known to be one again dropped messages of
  * clients for as long as earlier events waited to be published. 1000484: two nodes whose names both led to another
- * member for a while never met. 1003658: a node that started after the loss of an owner granted the id of its room, which
- * the standby then took over.
+ * member for a while never met. 1003658: a node that started after the loss of an owner granted the id of its room,
+ * which the standby then took over.
  */
 const STANDBY_REGRESSIONS = [
   [184, undefined],

@@ -193,8 +193,11 @@ export class FrameTap implements TrackSubscriber {
   tick(nowMs: number): void {
     if (this.#closed) return;
     if (this.#refused !== undefined) {
-      const fields = { roomId: this.#roomId, trackId: this.trackId, codec: this.#refused };
-      this.#context.world.log.warn('media.tap_codec_refused', fields);
+      this.#context.world.log.warn('media.tap_codec_refused', {
+        roomId: this.#roomId,
+        trackId: this.trackId,
+        codec: this.#refused,
+      });
       this.#refused = undefined;
     }
     if (this.#source !== undefined) this.#drain(nowMs);

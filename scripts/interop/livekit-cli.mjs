@@ -1,15 +1,20 @@
 // LiveKit's command line, unmodified. It has no package of its own: whoever has it has built or downloaded it.
 import { spawn, spawnSync } from 'node:child_process';
+import { env, KEY, SECRET } from './livekit.mjs';
 
-const KEY = 'APIinterop';
-const SECRET = 'a-secret-of-more-than-thirty-two-characters';
 const RUN_MS = 60_000;
 const SUBSCRIBERS = 10;
 
+const asClient = (url) => ({
+  ...process.env,
+  LIVEKIT_URL: url,
+  LIVEKIT_API_KEY: KEY,
+  LIVEKIT_API_SECRET: SECRET,
+});
+
 /** Resolves with what `lk` prints, by its errors too. */
 async function lk(url, args) {
-  const env = { ...process.env, LIVEKIT_URL: url, LIVEKIT_API_KEY: KEY, LIVEKIT_API_SECRET: SECRET };
-  const child = spawn('lk', args, { env, stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_MS });
+  const child = spawn('lk', args, { env: asClient(url), stdio: ['ignore', 'pipe', 'pipe'], timeout: RUN_MS });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data));
   await new Promise((resolve) => child.once('close', resolve));
@@ -30,7 +35,7 @@ async function load(url, codec) {
 
 async function demo(url) {
   const joined = spawn('lk', ['room', 'join', '--identity', 'demo', '--publish-demo', 'kitchen'], {
-    env: { ...process.env, LIVEKIT_URL: url, LIVEKIT_API_KEY: KEY, LIVEKIT_API_SECRET: SECRET },
+    env: asClient(url),
     stdio: 'ignore',
   });
   try {
@@ -50,6 +55,6 @@ async function demo(url) {
 export const livekitCli = {
   title: `lk publishes its demo, and loads rooms with ${SUBSCRIBERS} subscribers in VP8 and, without loss, in H.264`,
   missing: () => (spawnSync('lk', ['--version']).status === 0 ? undefined : "lk, LiveKit's command line"),
-  env: { JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}` },
+  env,
   run: async ({ url }) => (await demo(url)) ?? (await load(url, 'vp8')) ?? (await load(url, 'h264')),
 };

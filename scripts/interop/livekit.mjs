@@ -7,9 +7,9 @@ import { PythonPackage, runProgram } from './python.mjs';
 
 const RUN_MS = 150_000;
 const BUILD_MS = 600_000;
-const KEY = 'APIinterop';
-const SECRET = 'a-secret-of-more-than-thirty-two-characters';
-const env = { JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}` };
+export const KEY = 'APIinterop';
+export const SECRET = 'a-secret-of-more-than-thirty-two-characters';
+export const env = { JF_LIVEKIT_KEYS: `${KEY}: ${SECRET}` };
 const sdk = new PythonPackage('livekit', '1.2.1', ['livekit-api==1.2.2']);
 
 /** The Rust core, which other native SDKs share, and the server SDK. */

@@ -7,7 +7,7 @@ import { root } from '../setup.mjs';
  * Tests produce much short-lived garbage, and there are as many processes as cores, so this saves a sixth of their CPU
  * time.
  */
-const GARBAGE_COLLECTION = ['--max-semi-space-size=64', '--single-threaded-gc'];
+export const GARBAGE_COLLECTION = ['--max-semi-space-size=64', '--single-threaded-gc'];
 
 export class Jest {
   #runs = 0;

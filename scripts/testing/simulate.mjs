@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { bundle, isFresh } from '../build/bundling.mjs';
 import { root, setUp } from '../setup.mjs';
 import { numberOf } from './arguments.mjs';
+import { GARBAGE_COLLECTION } from './jest.mjs';
 import { argumentsFor, progressBar, progressOf } from './simulation-progress.mjs';
 
 const { values } = parseArgs({
@@ -121,9 +122,9 @@ process.once('SIGINT', () => {
   process.exit(130);
 });
 
-// Every core has its process already: threads of the garbage collector would only take turns with them.
-const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
-const workers = Array.from({ length: Math.min(count, availableParallelism()) }, () => fork(program, { execArgv }));
+const workers = Array.from({ length: Math.min(count, availableParallelism()) }, () =>
+  fork(program, { execArgv: GARBAGE_COLLECTION }),
+);
 console.log(`${count} histories from seed ${first} in ${workers.length} processes`);
 const broken = (
   await Promise.all(
